@@ -1,0 +1,98 @@
+"""The Typer app, and the one place where an error becomes an exit code."""
+
+import os
+import sys
+import traceback
+from typing import Annotated
+
+import typer
+from typer.core import TyperGroup
+
+import mrag_cli
+from mrag_cli.cli.console import say
+from mrag_cli.ground.errors import MragError
+
+
+class _Commands(TyperGroup):
+    """The commands in the order of the pipeline; what a command raises becomes a message and an exit code."""
+
+    def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override] # noqa: ARG002
+        return list(self.commands)
+
+    def invoke(self, ctx: typer.Context) -> object:  # type: ignore[override] # typer's own context
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # Python would complain once more when it flushes stdout at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(141) from None
+        except (KeyboardInterrupt, MragError, OSError) as error:
+            code, message = _ending(error)
+        except (typer.Exit, typer.Abort, typer.BadParameter):
+            raise
+        except Exception as error:
+            if _is_usage_error(error):
+                raise
+            code = 1
+            message = f"{type(error).__name__}: {error}; this is a bug: `mrag --debug …` shows where"
+        else:
+            return result
+        if ctx.params.get("debug"):
+            traceback.print_exc()
+        say(message)
+        raise typer.Exit(code)
+
+
+def _ending(error: KeyboardInterrupt | MragError | OSError) -> tuple[int, str]:
+    if isinstance(error, KeyboardInterrupt):
+        return 130, "interrupted"
+    if isinstance(error, MragError):
+        return error.exit_code, f"error: {error}"
+    return 1, f"error: {error.filename or 'operating system'}: {error.strerror or error}"
+
+
+def _is_usage_error(error: Exception) -> bool:
+    """Tell whether Typer itself explains this error (its base class has no public name)."""
+    return hasattr(error, "exit_code") and hasattr(error, "format_message")
+
+
+app = typer.Typer(
+    name="mrag",
+    cls=_Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"mrag {mrag_cli.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show a traceback with an error.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and leave.")
+    ] = False,
+) -> None:
+    """Turn folders of documents into a semantic key-value index, and query it within a token budget.
+
+    \b
+    Offline pipeline:
+      mrag tag docs | mrag extract | mrag validate | mrag index -o kb
+    Question:
+      mrag query kb "How long does the battery last?" --budget 640
+    Nightly update:
+      mrag tag docs --changed-since kb | mrag extract | mrag validate | mrag update kb
+    """  # noqa: D301 - \b is Typer's mark for a paragraph that is not rewrapped
+
+
+def main() -> None:
+    """Run the command and leave with the exit code of what happened."""
+    app(prog_name="mrag")

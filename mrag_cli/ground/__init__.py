@@ -1,0 +1,1 @@
+"""What everything else stands on: errors, reports to the user, atomic files."""

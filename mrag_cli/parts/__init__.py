@@ -1,0 +1,1 @@
+"""The parts that stages are made of; the only rooms that touch the heavy libraries."""

@@ -1,0 +1,70 @@
+"""Token counting. The only module that touches tiktoken.
+
+The encoding's vocabulary is read from a folder on disk: litellm ships it under the names that tiktoken's
+cache uses, so that counting needs no network.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mrag_cli.ground.errors import MragError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import tiktoken
+
+ENCODING = "cl100k_base"
+"""The encoding that every count and every budget is in."""
+
+SEPARATOR = "\n\n"
+"""What stands between two values of a packed context."""
+
+
+@lru_cache(maxsize=1)
+def encoding() -> tiktoken.Encoding:
+    """Return the encoding, loaded once (0.1 s).
+
+    Raises:
+        MragError: its vocabulary is neither in litellm's folder, nor cached, nor can it be fetched.
+    """
+    if "TIKTOKEN_CACHE_DIR" not in os.environ:
+        spec = find_spec("litellm")
+        for location in (spec.submodule_search_locations or []) if spec else []:
+            folder = Path(location) / "litellm_core_utils" / "tokenizers"
+            if folder.is_dir():
+                os.environ["TIKTOKEN_CACHE_DIR"] = str(folder)
+    import tiktoken
+
+    try:
+        return tiktoken.get_encoding(ENCODING)
+    except Exception as error:
+        raise MragError(
+            f"the vocabulary of {ENCODING} cannot be loaded ({error}); "
+            "reinstall litellm, or set TIKTOKEN_CACHE_DIR"
+        ) from error
+
+
+def count(text: str) -> int:
+    """Return the number of tokens of ``text``; text that looks like a special token is text."""
+    return len(encoding().encode_ordinary(text))
+
+
+def counts(texts: Sequence[str]) -> list[int]:
+    """Return the number of tokens of each text."""
+    encode = encoding().encode_ordinary
+    return [len(encode(text)) for text in texts]
+
+
+def boundaries(text: str) -> list[int]:
+    """Return the offset in ``text``, in code points, at which each of its tokens starts.
+
+    A token that begins inside a character starts where that character does.
+    """
+    loaded = encoding()
+    return loaded.decode_with_offsets(loaded.encode_ordinary(text))[1] if text else []

@@ -1,0 +1,1 @@
+"""The records of a marker stream and their JSON lines."""
