@@ -1,0 +1,124 @@
+"""Sentences: where they begin and end.
+
+The boundaries are sentencex's, whose rules and abbreviations fit English, Chinese and other scripts; this
+module keeps away from it what it cannot take and undoes the splits that leave a fragment behind.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# sentencex fails on some white space outside ASCII, so it sees a space there.
+_ODD_SPACE = re.compile(r"[^\S\n\t ]")
+# Its time grows with the square of the quotation marks that stand open, so it sees at most this many
+# code points at a time, cut at a paragraph's end or at least at white space.
+_WINDOW = 6000
+
+_CLOSING = r"""["'”’」』》〉】）)\]}»›*_]"""
+_CLOSERS = re.compile(_CLOSING + r"+")
+# A sentence's end: its last mark with what closes after it, or a line's end.
+_ENDED = re.compile(rf"(?:[.!?…。！？．｡‼⁇⁈⁉؟۔।॥።។၊။]{_CLOSING}*\s*(?:\[[\d, \-–]+\]\s*)*|\n\s*)\Z")
+_BULLET = re.compile(r"[-*+•▪■●◦‣·–—]\s")
+# What a sentence cannot end with when a word in small letters or a number follows.
+_ABBREVIATED = re.compile(
+    r"(?:^|[\s(\[])(?:al|approx|ca|cf|[Ee]qs?|et|[Ff]igs?|[Nn]os?|pp?|[Rr]efs?|[Ss]ects?|[Ss]ecs?|spp?|ssp|subsp|[Tt]abs?|"
+    r"var|viz|[Vv]ols?|vs)\.\s*\Z"
+)
+_CONTINUES = re.compile(r"[(\[]?[a-z0-9]")
+# The number of a list's entry, alone.
+_ENUMERATOR = re.compile(r"[(（]?(?:\d{1,3}|[A-Za-z])(?:[.．)）、]\s*)\Z")
+# A name's initial or a list's number with no space behind it.
+_GLUED = re.compile(r"(?<![^\W_])(?:[A-Z]\.|\d{1,2}[.．])\Z")
+
+
+def sentences(text: str) -> list[tuple[int, int]]:
+    """Return the spans of the sentences of ``text``.
+
+    Args:
+        text: any text without lone surrogates. Blank lines end a sentence; a single line break does so only
+            where the words do.
+
+    Returns:
+        Start and end of each in code points, ascending and disjoint. Every character that is not white
+        space is in exactly one; none begins or ends with white space.
+    """
+    spans: list[tuple[int, int]] = []
+    start = 0
+    for end in _boundaries(text):
+        left, right = _trimmed(text, start, end)
+        start = end
+        if left == right:
+            continue
+        if spans:
+            left = _repaired(text, spans, left)
+            if left >= right:
+                continue
+            if _belong_together(text, spans[-1], left):
+                left = spans.pop()[0]
+        spans.append((left, right))
+    return spans
+
+
+def _boundaries(text: str) -> Iterator[int]:
+    """Yield where sentencex ends a sentence and the white space behind it."""
+    from sentencex import get_sentence_boundaries
+
+    plain = _ODD_SPACE.sub(" ", text)
+    start = 0
+    while start < len(plain):
+        end = _window_end(plain, start)
+        for found in get_sentence_boundaries("en", plain[start:end]):
+            yield start + found["end_index"]
+        start = end
+
+
+def _window_end(text: str, start: int) -> int:
+    if len(text) - start <= _WINDOW:
+        return len(text)
+    half, limit = start + _WINDOW // 2, start + _WINDOW
+    for separator in ("\n\n", "\n", "。", ". ", " "):
+        found = text.rfind(separator, half, limit)
+        if found >= 0:
+            return found + len(separator)
+    return limit
+
+
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    while start < end and text[start].isspace():
+        start += 1
+    while start < end and text[end - 1].isspace():
+        end -= 1
+    return start, end
+
+
+def _repaired(text: str, spans: list[tuple[int, int]], left: int) -> int:
+    """Give closing quotes and brackets that follow without a space back to the sentence before."""
+    start, end = spans[-1]
+    if end == left and (closing := _CLOSERS.match(text, left)):
+        spans[-1] = (start, closing.end())
+        return _trimmed(text, closing.end(), len(text))[0]
+    return left
+
+
+def _belong_together(text: str, before: tuple[int, int], left: int) -> bool:
+    """Tell whether the boundary between ``before`` and the sentence that starts at ``left`` is none."""
+    start, end = before
+    between = text[end:left]
+    if between.count("\n") > 1:
+        return False
+    tail = text[max(start, end - 24) : end]
+    if _ENUMERATOR.fullmatch(text[start:left]) and "\n" not in between:
+        return True
+    if text[left] in ",;:，、；：":
+        return True
+    if not _ENDED.search(tail + between):
+        return not _BULLET.match(text, left)
+    if not between and _GLUED.search(tail):
+        return True
+    return bool(
+        _ABBREVIATED.search(" " + tail if end - start <= 24 else tail) and _CONTINUES.match(text, left)
+    )
