@@ -64,7 +64,7 @@ expect "$question" 18:10 19:45
 
 step "A document changes: the last boat leaves later." \
     "sed 's/leaves at 18:10/leaves at 19:45/' documents/harbour/ferry-guide.txt >new && mv new documents/harbour/ferry-guide.txt"
-step "Only the changed document is read, and the index is updated." \
+step "Only the changed document goes through the pipe, and the index is updated." \
     "mrag tag documents --changed-since kb | mrag extract | mrag validate | mrag update kb"
 step "The same question again: the new time." \
     "mrag query kb '$question' --budget 128"
