@@ -93,6 +93,11 @@ def _options(
     """  # noqa: D301 - \b is Typer's mark for a paragraph that is not rewrapped
 
 
+from mrag_cli.cli.validate_command import validate  # noqa: E402 - commands need the app's module whole
+
+app.command()(validate)
+
+
 def main() -> None:
     """Run the command and leave with the exit code of what happened."""
     app(prog_name="mrag")
