@@ -95,6 +95,11 @@ class Console:
                 advance(1)
 
 
+def escaped(text: str) -> str:
+    """Return text as it may be shown on a terminal; in a pipe it stays as it is."""
+    return visible(text) if sys.stdout.isatty() else text
+
+
 def say(message: str) -> None:
     """Write one message to stderr, with control characters spelled out."""
     print(visible(f"mrag: {message}"), file=sys.stderr, flush=True)  # noqa: T201 - this is the place that prints

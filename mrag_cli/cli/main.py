@@ -10,6 +10,11 @@ from typer.core import TyperGroup
 
 import mrag_cli
 from mrag_cli.cli.console import say
+from mrag_cli.cli.index_command import index
+from mrag_cli.cli.info_command import info, verify
+from mrag_cli.cli.query_command import query
+from mrag_cli.cli.update_command import update
+from mrag_cli.cli.validate_command import validate
 from mrag_cli.ground.errors import MragError
 
 
@@ -90,12 +95,15 @@ def _options(
       mrag query kb "How long does the battery last?" --budget 640
     Nightly update:
       mrag tag docs --changed-since kb | mrag extract | mrag validate | mrag update kb
-    """  # noqa: D301 - \b is Typer's mark for a paragraph that is not rewrapped
+    """
 
-
-from mrag_cli.cli.validate_command import validate  # noqa: E402 - commands need the app's module whole
 
 app.command()(validate)
+app.command()(index)
+app.command()(query)
+app.command()(update)
+app.command()(info)
+app.command()(verify)
 
 
 def main() -> None:

@@ -34,3 +34,16 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no noti
 IndexDirectory = Annotated[
     Path, typer.Argument(metavar="DIR", help="The index directory.", show_default=False)
 ]
+Embedder = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SPEC",
+        help="A litellm name, the URL of an OpenAI-compatible server (#MODEL), or fastembed:NAME-or-DIR; "
+        "default: MRAG_EMBEDDER, and for a query the index's own.",
+        show_default=False,
+    ),
+]
+Threads = Annotated[
+    int, typer.Option(min=1, help="For hnswlib's graph; one gives the same bytes every time.")
+]
+Wait = Annotated[float, typer.Option(min=0, metavar="SECONDS", help="Wait this long for another writer.")]

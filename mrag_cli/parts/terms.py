@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 TERMS_VERSION = 1
-"""Raised whenever `terms` gives other terms for some text: an index is bound to the version it was built with."""
+"""Raised whenever `terms` changes its mind about some text: an index is bound to its version."""
 
 STOP_WORDS = frozenset(
-    "a an and are as at be been but by can could did do does for from had has have he her his how i if in into "
-    "is it its of on or she should so that the their them then there these they this to was we were what when "
-    "where which who whom whose why will with would you your".split()
+    """
+    a an and are as at be been but by can could did do does for from had has have he her his how i if in
+    into is it its of on or she should so that the their them then there these they this to was we were
+    what when where which who whom whose why will with would you your
+    """.split()
 )
 
 _ASCII_WORD = re.compile(r"[a-z0-9]+(?:'s(?![a-z0-9]))?")

@@ -58,7 +58,8 @@ _MARKER_SYNONYMS = {
 }
 
 
-def _document(fields: Fields) -> Document:
+def read_document(fields: Fields) -> Document:
+    """Return the document record that a JSON object holds; raise InputError where it is not one."""
     stream_format = fields.count("format", STREAM_FORMAT)
     if stream_format > STREAM_FORMAT:
         raise IndexUnsupported(
@@ -77,7 +78,8 @@ def _document(fields: Fields) -> Document:
     )
 
 
-def _unit(fields: Fields) -> Unit:
+def read_unit(fields: Fields) -> Unit:
+    """Return the unit record that a JSON object holds; raise InputError where it is not one."""
     span = fields.numbers("span", (0, 0))
     if len(span) != 2 or not 0 <= span[0] <= span[1]:
         raise fields.error(f'field "span" is {shown(list(span))}; [start, end] in code points is expected')
@@ -92,7 +94,8 @@ def _unit(fields: Fields) -> Unit:
     )
 
 
-def _marker(fields: Fields) -> Marker:
+def read_marker(fields: Fields) -> Marker:
+    """Return the marker record that a JSON object holds; raise InputError where it is not one."""
     if not _MARKER_SYNONYMS.keys().isdisjoint(fields.value):
         renamed = {_MARKER_SYNONYMS.get(name, name): value for name, value in fields.value.items()}
         fields = Fields(fields.path, fields.line, {**renamed, **_own_names(fields.value)})
@@ -133,7 +136,7 @@ class _Open:
     def add(self, fields: Fields, raw: bytes) -> None:
         self.digest.update(b"\n" + raw)
         if fields.value["type"] == "unit":
-            unit = _unit(fields)
+            unit = read_unit(fields)
             self._check_owner(fields, unit.doc)
             if unit.unit != len(self.units) + 1:
                 raise fields.error(
@@ -142,7 +145,7 @@ class _Open:
                 )
             self.units.append(unit)
             return
-        marker = _marker(fields)
+        marker = read_marker(fields)
         self._check_owner(fields, marker.doc)
         self.markers.append(marker)
         self.marker_lines.append(fields.line)
@@ -235,7 +238,7 @@ def read_stream(
             continue
         if current is not None:
             yield from seen.first(current.close(path, check_pointers=check_pointers), current.digest.digest())
-        current = _Open(_document(fields), number, raw) if kind == "document" else None
+        current = _Open(read_document(fields), number, raw) if kind == "document" else None
         if kind == "deletion":
             yield Deletion(fields.identifier("doc"), fields.rest(frozenset({"type", "doc"})))
     if current is not None:

@@ -1,0 +1,218 @@
+"""``mrag query``."""
+
+import sys
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mrag_cli.cli.console import Console, escaped
+from mrag_cli.cli.options import Embedder, IndexDirectory, Quiet
+from mrag_cli.cli.streams import opened
+from mrag_cli.ground.errors import UsageError
+
+if TYPE_CHECKING:
+    from mrag_cli.parts.store.snapshot import Snapshot
+    from mrag_cli.stages.query import Query, QueryResult
+
+
+class Retriever(StrEnum):
+    """How keys are ranked."""
+
+    bm25 = "bm25"
+    dense = "dense"
+    hybrid = "hybrid"
+
+
+class Fusion(StrEnum):
+    """How the two paths of ``hybrid`` are joined."""
+
+    sum = "sum"
+    rrf = "rrf"
+
+
+class Order(StrEnum):
+    """How the context is laid out."""
+
+    similarity = "similarity"
+    position = "position"
+
+
+def query(
+    directory: IndexDirectory,
+    question: Annotated[
+        str | None, typer.Argument(help="The question; read from a pipe when left out.", show_default=False)
+    ] = None,
+    budget: Annotated[int, typer.Option(min=0, help="Tokens that the context may have.")] = 640,
+    retriever: Annotated[
+        Retriever | None, typer.Option(help="Default: hybrid where the index has vectors, else bm25.")
+    ] = None,
+    fusion: Annotated[
+        Fusion, typer.Option(help="Of hybrid: normalised sum, or reciprocal ranks.")
+    ] = Fusion.sum,
+    order: Annotated[
+        Order, typer.Option(help="Of the context: as ranked, or as in the documents.")
+    ] = Order.similarity,
+    strict_prefix: Annotated[
+        bool,
+        typer.Option("--strict-prefix", help="Stop at the first value that does not fit (the paper's rule)."),
+    ] = False,
+    paper: Annotated[
+        bool, typer.Option("--paper", help="The paper's plan exactly: no refinements, --strict-prefix.")
+    ] = False,
+    source: Annotated[
+        bool, typer.Option("--source", help="Pack the units' own words, not the values.")
+    ] = False,
+    top_k: Annotated[
+        int | None,
+        typer.Option("--top-k", min=1, help="Hits that are considered and listed.", show_default=False),
+    ] = None,
+    doc: Annotated[
+        list[str] | None,
+        typer.Option(metavar="GLOB", help="Only documents whose id matches; may be repeated."),
+    ] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Only documents with this in their meta; may be repeated."),
+    ] = None,
+    embedder: Embedder = None,
+    batch: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help='JSON lines {"question": …} in, one JSON line each out, in order; `-` is standard input.',
+            show_default=False,
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object with context and hits.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say why each hit ranked, and why it was packed or not.")
+    ] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Rank the keys for a question and pack their values into a context of at most --budget tokens.
+
+    On a terminal the values are shown with where they came from; in a pipe the bare context is written.
+
+    \b
+    Example:
+      mrag query kb "How long does the battery last?" --budget 384
+      mrag query kb "..." --json | jq .hits[0]
+    """
+    from mrag_cli.parts.filters import Filters
+    from mrag_cli.parts.store.snapshot import Snapshot
+    from mrag_cli.stages.query import Query, QuerySettings
+
+    console = Console(quiet=quiet)
+    settings = QuerySettings(
+        budget=budget,
+        retriever=retriever.value if retriever else None,
+        fusion=fusion.value,
+        order=order.value,
+        strict_prefix=strict_prefix or paper,
+        source=source,
+        considered=top_k,
+        filters=Filters.parse(doc or (), where or ()),
+    )
+    snapshot = Snapshot.open(directory)
+    asked = Query(snapshot, settings, _embedding(snapshot, embedder))
+    if batch is not None:
+        if question is not None:
+            raise UsageError("a question and --batch exclude each other")
+        _answer_all(asked, batch, explain=explain)
+        return
+    result = asked.answer(question if question is not None else _piped_question())
+    if not result.hits:
+        console.notice("nothing found")
+    _show(result, as_json=as_json, explain=explain)
+
+
+def _embedding(snapshot: "Snapshot", wanted: str | None) -> Callable[[str], Any]:
+    def embed(question: str) -> Any:
+        from mrag_cli.parts.embedders import checked, embedder
+
+        assert snapshot.manifest.embedder is not None  # noqa: S101 - asked for only where there are vectors
+        vectors = embedder(checked(wanted, snapshot.manifest.embedder.name)).embed([question])
+        if vectors.shape[1] != snapshot.manifest.embedder.dimension:
+            from mrag_cli.ground.errors import IndexUnsupported
+
+            raise IndexUnsupported(
+                f"the embedder returned {vectors.shape[1]} dimensions, the index has "
+                f"{snapshot.manifest.embedder.dimension}: it is another model"
+            )
+        return vectors[0]
+
+    return embed
+
+
+def _piped_question() -> str:
+    if sys.stdin.isatty():
+        raise UsageError("no question; name one, pipe one in, or use --batch FILE")
+    return sys.stdin.buffer.read().decode("utf-8", errors="replace").strip()
+
+
+def _answer_all(asked: "Query", batch: Path, *, explain: bool) -> None:
+    import orjson
+
+    from mrag_cli.stages.query import result_json
+
+    with opened(batch) as (file, name):
+        for extra, question in _questions(file, name):
+            answer = {**extra, **result_json(asked.answer(question), explain=explain)}
+            sys.stdout.buffer.write(orjson.dumps(answer, option=orjson.OPT_APPEND_NEWLINE))
+            sys.stdout.buffer.flush()
+
+
+def _questions(file: Any, name: str) -> Iterator[tuple[dict[str, Any], str]]:
+    from mrag_cli.records.lines import Fields, read_json_lines
+
+    for number, _, value in read_json_lines(file, name):
+        fields = Fields(name, number, value)
+        question = fields.text("question" if "question" in value or "input" not in value else "input")
+        yield {key: value[key] for key in ("id", "_id") if key in value}, question
+
+
+def _show(result: "QueryResult", *, as_json: bool, explain: bool) -> None:
+    if as_json or (explain and not sys.stdout.isatty()):
+        import orjson
+
+        from mrag_cli.stages.query import result_json
+
+        record = result_json(result, explain=explain)
+        sys.stdout.buffer.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
+    elif not sys.stdout.isatty():
+        if result.packed.context:
+            sys.stdout.buffer.write(result.packed.context.encode() + b"\n")
+    else:
+        _show_on_terminal(result, explain=explain)
+
+
+def _show_on_terminal(result: "QueryResult", *, explain: bool) -> None:
+    from rich.console import Console as RichConsole
+    from rich.text import Text
+
+    terminal = RichConsole(highlight=False, emoji=False, markup=False)
+    hits = {hit.rank: hit for hit in result.hits}
+    for evidence in result.packed.evidence:
+        hit = hits[evidence.rank]
+        pointers = ", ".join(map(str, hit.marker.pointers))
+        place = f"{evidence.doc} · unit {pointers} · {hit.marker.origin} · score {hit.ranked.score:.3f}"
+        terminal.print(Text(f"[{evidence.rank}] ", "bold cyan") + Text(escaped(place), "dim"))
+        if evidence.header:
+            terminal.print(Text(escaped(evidence.header), "bold"))
+        terminal.print(Text(escaped(evidence.text)))
+        terminal.print()
+    if explain:
+        for hit in result.hits:
+            dense = "" if hit.ranked.dense is None else f", cosine {hit.ranked.dense:.3f}"
+            scores = f"score {hit.ranked.score:.3f}, BM25 {hit.ranked.lexical:.3f}{dense}"
+            terminal.print(Text(f"{hit.rank:>3}  ", "cyan") + Text(escaped(f"{scores}: {hit.reason}")))
+            terminal.print(Text("     " + escaped(hit.marker.key), "dim"))
+        terminal.print()
+    used = f"{result.packed.tokens} of {result.budget} tokens"
+    packed = sum(hit.packed for hit in result.hits)
+    terminal.print(
+        Text(f"{packed} values, {used}, {result.retriever}, generation {result.generation}", "dim")
+    )

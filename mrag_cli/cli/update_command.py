@@ -1,0 +1,44 @@
+"""``mrag update``."""
+
+from typing import Annotated
+
+import typer
+
+from mrag_cli.cli.console import Console
+from mrag_cli.cli.options import IndexDirectory, Quiet, Stream, Threads, Wait
+from mrag_cli.cli.streams import stream
+
+
+def update(
+    directory: IndexDirectory,
+    source: Stream = None,
+    compact: Annotated[bool, typer.Option(help="Merge all segments into one afterwards.")] = False,
+    threads: Threads = 1,
+    wait: Wait = 0.0,
+    quiet: Quiet = False,
+) -> None:
+    """Add, replace and delete documents of an index from a stream, in one commit.
+
+    A document that is there with the same content is left alone; an update that changes nothing writes
+    nothing.
+
+    \b
+    Example:
+      mrag tag docs --changed-since kb | mrag extract | mrag validate | mrag update kb
+      mrag update kb /dev/null --compact
+    """
+    from mrag_cli.parts.embedders import embedder
+    from mrag_cli.stages.update import UpdateSettings, update_index
+
+    console = Console(quiet=quiet)
+    settings = UpdateSettings(embedder, compact, threads, wait)
+    with stream(source, console) as parts:
+        result = update_index(console.counted(parts, "documents"), directory, settings, console)
+    if result.changed:
+        console.notice(
+            f"{directory}: {result.added} added, {result.replaced} replaced, {result.deleted} deleted, "
+            f"{result.unchanged} unchanged, generation {result.generation}"
+        )
+    else:
+        console.notice(f"{directory}: nothing to change, {result.unchanged} unchanged")
+    console.finish()

@@ -1,0 +1,233 @@
+"""Ranking the keys of a snapshot for a question (the paper's Eq. 12)."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from mrag_cli.parts.store.snapshot import Place
+from mrag_cli.parts.terms import query_terms
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from mrag_cli.parts.store.segment import Segment
+    from mrag_cli.parts.store.snapshot import Snapshot
+
+_RRF_OFFSET = 60
+_POOL = 200
+"""Least number of markers of each path that are fused."""
+_SLACK = np.float32(1e-4)
+"""More than float32 can be off in an inner product of unit vectors."""
+
+
+class Ranked(NamedTuple):
+    """A marker in a ranking.
+
+    Attributes:
+        place: where it is.
+        score: what it is ranked by.
+        lexical: its BM25 score, 0 when no key has a term of the question or it was not asked for.
+        dense: its cosine, or None when it was not asked for.
+    """
+
+    place: Place
+    score: float
+    lexical: float
+    dense: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Masks:
+    """Which markers a filter lets through: for each segment bool, (markers,), or None for all."""
+
+    by_segment: tuple[NDArray[np.bool_] | None, ...]
+
+
+def lexical_scores(snapshot: Snapshot, question: str) -> list[NDArray[np.float32]]:
+    """Return each marker's BM25 score: for each segment float32, (markers,); dead markers have 0.
+
+    A marker's score is that of its best key. Sums run over the question's terms in order, so that equal
+    keys get equal bits whatever segments they are in.
+    """
+    scores = [np.zeros(segment.entry.keys, np.float32) for segment in snapshot.segments]
+    total = snapshot.live_keys
+    for term, repeated in Counter(query_terms(question)).items():
+        postings = [segment.postings.of(term.encode()) for segment in snapshot.segments]
+        frequency = sum(
+            _live_count(segment, rows) for segment, (rows, _) in zip(snapshot.segments, postings, strict=True)
+        )
+        if not frequency:
+            continue
+        weight = np.float32(repeated * math.log(1 + (total - frequency + 0.5) / (frequency + 0.5)))
+        for target, (rows, weights) in zip(scores, postings, strict=True):
+            target[rows] += weights * weight
+    return [_of_markers(segment, own, 0) for segment, own in zip(snapshot.segments, scores, strict=True)]
+
+
+def _live_count(segment: Segment, rows: NDArray[np.uint32]) -> int:
+    live = segment.live_keys
+    return len(rows) if live is None else int(np.count_nonzero(live[rows]))
+
+
+def _of_markers(segment: Segment, scores: NDArray[np.float32], nothing: float) -> NDArray[np.float32]:
+    """Give each marker the score of its best key, and dead ones ``nothing``."""
+    if len(scores) != segment.entry.markers:
+        scores = np.maximum.reduceat(scores, segment.first_keys[:-1].astype(np.int64))
+    if segment.live_markers is not None:
+        scores[~segment.live_markers] = nothing
+    return scores
+
+
+def rank_lexical(snapshot: Snapshot, question: str, count: int, masks: Masks | None = None) -> list[Ranked]:
+    """Return the ``count`` best markers by BM25; markers with score 0 are never among them."""
+    scores = _masked(lexical_scores(snapshot, question), masks, 0)
+    return [Ranked(place, score, score, None) for place, score in _best(snapshot, scores, count)]
+
+
+def rank_dense(
+    snapshot: Snapshot, vector: NDArray[np.float32], count: int, masks: Masks | None = None
+) -> list[Ranked]:
+    """Return the ``count`` best markers by cosine, by exact search.
+
+    Args:
+        snapshot: an index with vectors.
+        vector: float32, (dimension,), of unit length.
+        count: how many.
+        masks: which markers may be among them.
+    """
+    scores = [
+        _of_markers(segment, segment.vectors @ vector, -np.inf)
+        if segment.entry.keys
+        else np.empty(0, np.float32)
+        for segment in snapshot.segments
+    ]
+    rough = _masked(scores, masks, -np.inf)
+    places: list[Place] = []
+    for number, own in enumerate(rough):
+        rows = np.flatnonzero(own > -np.inf)
+        if len(rows) > count:
+            least = np.partition(own[rows], -count)[-count]
+            rows = rows[own[rows] >= least - _SLACK]
+        places.extend(Place(number, row) for row in rows.tolist())
+    exact = cosines(snapshot, vector, places)
+    return [Ranked(place, score, 0.0, score) for place, score in ordered(snapshot, places, exact)[:count]]
+
+
+def cosines(snapshot: Snapshot, vector: NDArray[np.float32], places: Sequence[Place]) -> list[float]:
+    """Return the cosine of each marker's best key, the same to the last bit wherever the marker is stored.
+
+    A matrix product rounds differently with the number of its rows; a sum over one row does not.
+    """
+    wide = vector.astype(np.float64)
+    found = []
+    for number, row in places:
+        segment = snapshot.segments[number]
+        start, end = segment.first_keys[row : row + 2].tolist()
+        found.append(max((key.astype(np.float64) * wide).sum() for key in segment.vectors[start:end]))
+    return [float(score) for score in found]
+
+
+def rank_hybrid(
+    snapshot: Snapshot,
+    question: str,
+    vector: NDArray[np.float32],
+    count: int,
+    masks: Masks | None = None,
+    *,
+    fusion: str = "sum",
+) -> list[Ranked]:
+    """Return the ``count`` best markers by both paths together.
+
+    The best markers of each path form a pool, in which every marker gets both scores. ``sum`` adds them after
+    each is divided by its maximum; ``rrf`` adds ``1 / (60 + rank)``.
+    """
+    size = max(count, _POOL)
+    lexical = _masked(lexical_scores(snapshot, question), masks, 0)
+    by_terms = _best(snapshot, lexical, size)
+    by_vectors = rank_dense(snapshot, vector, size, masks)
+    places = list(dict.fromkeys([place for place, _ in by_terms] + [ranked.place for ranked in by_vectors]))
+    term_scores = [float(lexical[place.segment][place.row]) for place in places]
+    vector_scores = cosines(snapshot, vector, places)
+    if fusion == "rrf":
+        term_ranks = {place: rank for rank, (place, _) in enumerate(by_terms, 1)}
+        vector_ranks = {ranked.place: rank for rank, ranked in enumerate(by_vectors, 1)}
+        scores = [
+            sum(1 / (_RRF_OFFSET + ranks[place]) for ranks in (term_ranks, vector_ranks) if place in ranks)
+            for place in places
+        ]
+    else:
+        best_terms = max(term_scores, default=0) or 1.0
+        best_vectors = max(max(vector_scores, default=0), 0) or 1.0
+        scores = [
+            terms / best_terms + max(cosine, 0) / best_vectors
+            for terms, cosine in zip(term_scores, vector_scores, strict=True)
+        ]
+    both = dict(zip(places, zip(term_scores, vector_scores, strict=True), strict=True))
+    return [Ranked(place, score, *both[place]) for place, score in ordered(snapshot, places, scores)[:count]]
+
+
+def _masked(
+    scores: list[NDArray[np.float32]], masks: Masks | None, nothing: float
+) -> list[NDArray[np.float32]]:
+    if masks is not None:
+        for own, mask in zip(scores, masks.by_segment, strict=True):
+            if mask is not None:
+                own[~mask] = nothing
+    return scores
+
+
+def _best(snapshot: Snapshot, scores: Sequence[NDArray[np.float32]], count: int) -> list[tuple[Place, float]]:
+    """Return the ``count`` markers with the highest scores above 0, ties by (doc, position)."""
+    places: list[Place] = []
+    found: list[float] = []
+    for number, own in enumerate(scores):
+        rows = np.flatnonzero(own > 0)
+        if len(rows) > count:
+            values = own[rows]
+            least = np.partition(values, -count)[-count]
+            rows = rows[values >= least]
+        if (
+            len(rows) > count
+        ):  # ties at the end of the list: only the first of them by (doc, position) can stay
+            rows = rows[np.lexsort((rows, _doc_ranks(snapshot.segments[number], rows), -own[rows]))[:count]]
+        places.extend(Place(number, row) for row in rows.tolist())
+        found.extend(own[rows].tolist())
+    return ordered(snapshot, places, found)[:count]
+
+
+def _doc_ranks(segment: Segment, rows: NDArray[np.int64]) -> NDArray[np.uint32]:
+    documents = np.searchsorted(segment.first_markers, rows, side="right") - 1
+    ranks: NDArray[np.uint32] = segment.array("documents.ranks")[documents]
+    return ranks
+
+
+def ordered(
+    snapshot: Snapshot, places: Sequence[Place], scores: Sequence[float]
+) -> list[tuple[Place, float]]:
+    """Return markers by descending score, ties by (doc, position)."""
+    by_score = sorted(zip(scores, places, strict=True), key=lambda pair: -pair[0])
+    result: list[tuple[Place, float]] = []
+    start = 0
+    while start < len(by_score):
+        score = by_score[start][0]
+        end = start + 1
+        while end < len(by_score) and by_score[end][0] == score:
+            end += 1
+        tied = [place for _, place in by_score[start:end]]
+        if len(tied) > 1:
+            tied.sort(key=lambda place: _position(snapshot, place))
+        result.extend((place, score) for place in tied)
+        start = end
+    return result
+
+
+def _position(snapshot: Snapshot, place: Place) -> tuple[str, int]:
+    segment = snapshot.segments[place.segment]
+    return segment.document(segment.document_of(place.row)).doc, place.row

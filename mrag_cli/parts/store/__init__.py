@@ -1,0 +1,1 @@
+"""The index directory: immutable segments and the manifest that names them."""
