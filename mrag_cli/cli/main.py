@@ -9,7 +9,9 @@ import typer
 from typer.core import TyperGroup
 
 import mrag_cli
+from mrag_cli.cli.cache_command import cache
 from mrag_cli.cli.console import say
+from mrag_cli.cli.extract_command import extract
 from mrag_cli.cli.index_command import index
 from mrag_cli.cli.info_command import info, verify
 from mrag_cli.cli.query_command import query
@@ -98,12 +100,14 @@ def _options(
     """
 
 
+app.command()(extract)
 app.command()(validate)
 app.command()(index)
 app.command()(query)
 app.command()(update)
 app.command()(info)
 app.command()(verify)
+app.command()(cache)
 
 
 def main() -> None:

@@ -1,0 +1,414 @@
+"""Extraction: units to markers, by a language model or by rules (the paper's III-B, Eq. 8)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from mrag_cli.ground.errors import UsageError
+from mrag_cli.parts import tokens
+from mrag_cli.parts.llm import windows
+from mrag_cli.parts.llm.ahead import in_order
+from mrag_cli.parts.llm.failures import CallFailed, Failure
+from mrag_cli.parts.llm.ledger import dollars
+from mrag_cli.parts.llm.replies import parse
+from mrag_cli.parts.llm.request import Usage
+from mrag_cli.records.models import DocumentGroup, Marker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from mrag_cli.ground.report import Reporter
+    from mrag_cli.parts.llm.client import Client
+    from mrag_cli.parts.llm.prompt import ExtractionPrompt
+    from mrag_cli.parts.llm.replies import Record
+    from mrag_cli.parts.llm.request import Reply
+    from mrag_cli.parts.llm.windows import Limits, Piece, Plan
+    from mrag_cli.records.models import StreamPart
+
+_DEEPEST_HALVING = 3
+_SMALLER_CONTEXTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractSettings:
+    """How a model extracts.
+
+    Attributes:
+        prompt: makes the requests.
+        examples: the few-shot examples the prompt shows.
+        prefix_tokens: largest document that is shown whole with every request.
+        context_tokens: the model's context, or None for what litellm's data says.
+        output_tokens: the model's output limit, or None for what litellm's data says.
+        threshold: coverage (Eq. 9) below which uncovered units are asked for again.
+        retries: times that happens at most for a document, one call each.
+        force: extract again where a document already holds markers.
+    """
+
+    prompt: ExtractionPrompt
+    examples: tuple[Record, ...] = ()
+    prefix_tokens: int = 12_000
+    context_tokens: int | None = None
+    output_tokens: int | None = None
+    threshold: float = 0.95
+    retries: int = 3
+    force: bool = False
+
+
+@dataclass(slots=True)
+class Summary:
+    """What a run did and was expected to do; mutable, because it grows while documents pass.
+
+    Attributes:
+        documents: documents asked for.
+        skipped: documents passed through because they already held markers.
+        failed: documents that no marker came of.
+        windows: windows planned.
+        cached_windows: of those, windows whose reply the cache held beforehand.
+        planned_calls: calls expected, repeated askings left out.
+        planned_prompt: prompt tokens expected of those calls.
+        planned_output: reply tokens expected of those calls.
+        markers: markers written.
+        uncovered: units that no marker points to, in the documents that did not fail.
+        units: units of the documents that did not fail.
+        truncated: replies that ran into their token limit.
+        bad: replies without one good record.
+        asked_again: askings for uncovered units.
+        dropped: records dropped, by reason.
+    """
+
+    documents: int = 0
+    skipped: int = 0
+    failed: int = 0
+    windows: int = 0
+    cached_windows: int = 0
+    planned_calls: int = 0
+    planned_prompt: int = 0
+    planned_output: int = 0
+    markers: int = 0
+    uncovered: int = 0
+    units: int = 0
+    truncated: int = 0
+    bad: int = 0
+    asked_again: int = 0
+    dropped: Counter[str] = field(default_factory=Counter)
+
+
+def extract_by_rules(
+    parts: Iterable[StreamPart],
+    markers: Callable[[DocumentGroup], tuple[Marker, ...]],
+    reporter: Reporter,
+    *,
+    force: bool = False,
+) -> Iterator[StreamPart]:
+    """Give each document the markers that rules find in it, offline.
+
+    Args:
+        parts: the stream.
+        markers: the rules: a document with its units to its markers.
+        reporter: told how many documents already held markers.
+        force: extract again where a document already holds markers; else it passes through untouched.
+    """
+    skipped = 0
+    for part in parts:
+        if not isinstance(part, DocumentGroup):
+            yield part
+        elif part.markers and not force:
+            skipped += 1
+            yield part
+        else:
+            yield replace(part, markers=markers(part), marker_lines=())
+    _say_skipped(skipped, reporter)
+
+
+def extract_by_model(
+    parts: Iterable[StreamPart],
+    client: Client,
+    settings: ExtractSettings,
+    reporter: Reporter,
+    summary: Summary,
+) -> Iterator[StreamPart]:
+    """Give each document the markers that a model writes, in input order.
+
+    A document that fails passes through without markers and is reported; what was paid for is kept. At most
+    three times as many documents as calls run at once are in memory.
+
+    Args:
+        parts: the stream.
+        client: asks the model; closed at the end.
+        settings: how to extract.
+        reporter: told of failed documents and of documents that already held markers.
+        summary: filled while documents pass.
+
+    Raises:
+        ModelError: no call can succeed.
+        LimitReached: a limit is reached; every document before it has been yielded.
+        UsageError: the context or output limit leaves no room for units.
+    """
+    extractor = _Extractor(client, settings, summary)
+
+    async def work(number: int, part: StreamPart) -> tuple[StreamPart, str | None]:
+        if not isinstance(part, DocumentGroup) or not part.units:
+            return part, None
+        if part.markers and not settings.force:
+            summary.skipped += 1
+            return part, None
+        summary.documents += 1
+        try:
+            return await extractor.extracted(part, number), None
+        except CallFailed as failed:
+            summary.failed += 1
+            return replace(part, markers=(), marker_lines=()), str(failed)
+
+    ahead = 3 * client.settings.concurrency + 1
+    for part, failure in in_order(parts, work, ahead, client.close):
+        if failure is not None and isinstance(part, DocumentGroup):
+            reporter.failed(part.document.doc, failure)
+        yield part
+    _say_skipped(summary.skipped, reporter)
+
+
+def _say_skipped(skipped: int, reporter: Reporter) -> None:
+    if skipped:
+        documents = "1 document already holds" if skipped == 1 else f"{skipped} documents already hold"
+        reporter.notice(f"{documents} markers and passed through; --force extracts again")
+
+
+def estimate(
+    parts: Iterable[StreamPart], client: Client, settings: ExtractSettings, summary: Summary
+) -> None:
+    """Fill ``summary`` with what extracting a stream would need, making no call."""
+    extractor = _Extractor(client, settings, summary)
+    for part in parts:
+        if not isinstance(part, DocumentGroup) or not part.units:
+            continue
+        if part.markers and not settings.force:
+            summary.skipped += 1
+            continue
+        summary.documents += 1
+        extractor.planned(part, 0)
+
+
+class _Extractor:
+    """Extracts one document after another with the same client and settings."""
+
+    def __init__(self, client: Client, settings: ExtractSettings, summary: Summary) -> None:
+        self._client = client
+        self._settings = settings
+        self._summary = summary
+        facts = client.facts
+        self._limits = windows.Limits(
+            prefix=settings.prefix_tokens,
+            context=settings.context_tokens or facts.context_tokens,
+            output=settings.output_tokens or facts.output_tokens,
+            instructions=settings.prompt.instruction_tokens,
+            keys=settings.prompt.keys,
+            reasons=facts.reasons,
+        )
+
+    def planned(self, group: DocumentGroup, order: int) -> _Asking:
+        """Plan a document and add the plan to the summary."""
+        asking = _Asking(self._client, self._settings, self._limits, self._summary, group, order)
+        asking.count()
+        return asking
+
+    async def extracted(self, group: DocumentGroup, order: int) -> DocumentGroup:
+        """Return a document with the markers that the model wrote for it.
+
+        Raises:
+            CallFailed: a call failed for good, or no reply held a good record.
+        """
+        asking = self.planned(group, order)
+        for _ in range(_SMALLER_CONTEXTS):
+            try:
+                return await asking.extracted()
+            except CallFailed as failed:
+                if failed.failure is not Failure.TOO_LONG:
+                    raise
+            # The model's context is smaller than its data says, or its tokens are.
+            limits = replace(
+                asking.limits, context=asking.limits.context // 2, prefix=asking.limits.prefix // 2
+            )
+            try:
+                asking = _Asking(self._client, self._settings, limits, self._summary, group, order)
+            except UsageError:
+                break
+        return await asking.extracted()
+
+
+class _Asking:
+    """The askings for one document."""
+
+    def __init__(
+        self,
+        client: Client,
+        settings: ExtractSettings,
+        limits: Limits,
+        summary: Summary,
+        group: DocumentGroup,
+        order: int,
+    ) -> None:
+        self._client = client
+        self._settings = settings
+        self.limits = limits
+        self._summary = summary
+        self._group = group
+        self._order = order
+        self._plan: Plan = windows.plan(group, limits)
+        self._source = "\n".join(unit.text for unit in group.units) if settings.examples else ""
+        self._bad: list[Reply] = []
+
+    def count(self) -> None:
+        """Add the plan to the summary."""
+        summary = self._summary
+        for window in self._plan.windows:
+            request = self._settings.prompt.request(self._plan, window, self.limits)
+            summary.windows += 1
+            if self._client.holds(request):
+                summary.cached_windows += 1
+            else:
+                summary.planned_calls += 1
+                summary.planned_prompt += request.prompt_tokens
+                summary.planned_output += self.limits.reply(sum(piece.tokens for piece in window))
+
+    async def extracted(self) -> DocumentGroup:
+        """Ask for all windows, then again for what is not covered.
+
+        Raises:
+            CallFailed: a call failed for good, or no reply held a good record.
+        """
+        first, *others = self._plan.windows
+        # The first call fills the provider's prompt cache for the others.
+        records = await self._records(first)
+        records += await self._together(others)
+        for attempt in range(1, self._settings.retries + 1):
+            missing = self._missing(records)
+            if 1 - len(missing) / len(self._group.units) >= self._settings.threshold:
+                break
+            self._summary.asked_again += 1
+            uncovered = [piece for piece in self._plan.pieces if piece.unit in missing]
+            again = windows.first_of(uncovered, self._plan.window_tokens)
+            records += await self._records(again, attempt=attempt, deepest=0)
+        if not records:
+            self._client.forget(self._bad)
+            raise CallFailed(Failure.REFUSED, "no reply of the model held a usable marker")
+        return self._marked(records)
+
+    def _missing(self, records: Sequence[Record]) -> set[int]:
+        return {unit.unit for unit in self._group.units} - {p for record in records for p in record.pointers}
+
+    async def _together(self, several: Sequence[Sequence[Piece]], depth: int = 0) -> list[Record]:
+        """Ask for several windows at once; what one of them fails with is raised when all have ended."""
+        found = await asyncio.gather(
+            *(self._records(window, depth=depth) for window in several), return_exceptions=True
+        )
+        for outcome in found:
+            if isinstance(outcome, BaseException):
+                raise outcome
+        return [record for records in found if isinstance(records, list) for record in records]
+
+    async def _records(
+        self, window: Sequence[Piece], *, attempt: int = 0, depth: int = 0, deepest: int = _DEEPEST_HALVING
+    ) -> list[Record]:
+        """Ask for one window; what a truncated reply left out is asked for in smaller windows."""
+        request = self._settings.prompt.request(
+            self._plan, window, self.limits, attempt=attempt, order=self._order
+        )
+        reply = await self._client.ask(request)
+        parsed = parse(
+            reply.text,
+            truncated=reply.truncated,
+            visible=self._plan.visible(window),
+            wanted={piece.unit for piece in window},
+            keys=self._settings.prompt.keys,
+            examples=self._settings.examples,
+            source=self._source,
+        )
+        self._summary.dropped.update(parsed.dropped)
+        self._summary.truncated += reply.truncated
+        records = list(parsed.records)
+        if not records:
+            self._summary.bad += 1
+            self._bad.append(reply)
+        if not reply.truncated or depth >= deepest:
+            return records
+        covered = {pointer for record in records for pointer in record.pointers}
+        rest = [piece for piece in window if piece.unit not in covered]
+        if not rest or len(window) == 1:
+            return records
+        # Half a window at most: what was saved may already be more than half.
+        smaller = windows.halves(rest) if 2 * _size(rest) > _size(window) else [tuple(rest)]
+        return records + await self._together(smaller, depth + 1)
+
+    def _marked(self, records: Sequence[Record]) -> DocumentGroup:
+        doc, model = self._group.document.doc, self._client.settings.model
+        distinct: dict[tuple[str, str], Record] = {}
+        for record in records:
+            distinct.setdefault((record.key, record.value), record)
+        ordered = sorted(distinct.values(), key=lambda record: record.pointers)
+        markers = tuple(
+            Marker(
+                doc=doc,
+                key=record.key,
+                value=record.value,
+                pointers=record.pointers,
+                origin="llm",
+                tokens=tokens.count(record.value),
+                aliases=record.aliases,
+                model=model,
+            )
+            for record in ordered
+        )
+        self._summary.markers += len(markers)
+        self._summary.units += len(self._group.units)
+        self._summary.uncovered += len(self._missing(records))
+        return replace(self._group, markers=markers, marker_lines=())
+
+
+def _size(pieces: Sequence[Piece]) -> int:
+    return sum(piece.tokens for piece in pieces)
+
+
+def report(summary: Summary, client: Client) -> dict[str, Any]:
+    """Return the run as a JSON object: what was expected, what was done, what it cost (null: unknown)."""
+    planned = client.cost(Usage(summary.planned_prompt, summary.planned_output))
+    covered = 1 - summary.uncovered / summary.units if summary.units else None
+    return {
+        "model": client.settings.model,
+        "documents": summary.documents,
+        "skipped": summary.skipped,
+        "failed": summary.failed,
+        "windows": summary.windows,
+        "cached_windows": summary.cached_windows,
+        "estimate": {
+            "calls": summary.planned_calls,
+            "prompt_tokens": summary.planned_prompt,
+            "output_tokens": summary.planned_output,
+            "cost": planned if summary.planned_calls else 0.0,
+        },
+        "actual": client.ledger.report(),
+        "markers": summary.markers,
+        "coverage": covered,
+        "truncated": summary.truncated,
+        "bad_replies": summary.bad,
+        "asked_again": summary.asked_again,
+        "dropped": dict(sorted(summary.dropped.items())),
+    }
+
+
+def told(summary: Summary, client: Client) -> str:
+    """Return the run in one sentence for people."""
+    counts = client.ledger.counts
+    planned = client.cost(Usage(summary.planned_prompt, summary.planned_output))
+    actual = None if counts.unpriced else counts.cost
+    failed = f", {summary.failed} failed" if summary.failed else ""
+    return (
+        f"{summary.documents} documents{failed}, {summary.markers} markers; {counts.calls} calls "
+        f"({counts.retries} retries), {counts.cached_replies} replies from the cache; "
+        f"{counts.prompt_tokens} prompt tokens ({counts.cached_tokens} cached by the provider) and "
+        f"{counts.completion_tokens} reply tokens for {dollars(actual)}; "
+        f"estimated {summary.planned_calls} calls, {summary.planned_prompt} and {summary.planned_output} "
+        f"tokens for {dollars(planned if summary.planned_calls else 0.0)}"
+    )
