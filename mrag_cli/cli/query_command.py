@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mrag_cli.cli import model_options
+from mrag_cli.cli.answering import Answering
 from mrag_cli.cli.console import Console, escaped
 from mrag_cli.cli.options import Embedder, IndexDirectory, Quiet
 from mrag_cli.cli.streams import opened
 from mrag_cli.ground.errors import UsageError
 
 if TYPE_CHECKING:
+    from mrag_cli.parts.llm.client import ClientSettings
     from mrag_cli.parts.store.snapshot import Snapshot
     from mrag_cli.stages.query import Query, QueryResult
 
@@ -90,6 +93,23 @@ def query(
     explain: Annotated[
         bool, typer.Option("--explain", help="Say why each hit ranked, and why it was packed or not.")
     ] = False,
+    answer: Annotated[
+        bool,
+        typer.Option("--answer", help="Have a model answer from the context, with citations; needs --model."),
+    ] = False,
+    model: model_options.Model = None,
+    api_base: model_options.ApiBase = None,
+    temperature: Annotated[
+        float, typer.Option(min=0, max=2, help="Of the answer; 0 for the likeliest.")
+    ] = 0.0,
+    concurrency: model_options.Concurrency = 8,
+    timeout: model_options.Timeout = 300.0,
+    max_attempts: model_options.MaxAttempts = 6,
+    max_cost: model_options.MaxCost = None,
+    max_calls: model_options.MaxCalls = None,
+    param: model_options.Params = None,
+    cache: model_options.CacheFile = None,
+    no_cache: model_options.NoCache = False,
     quiet: Quiet = False,
 ) -> None:
     """Rank the keys for a question and pack their values into a context of at most --budget tokens.
@@ -100,6 +120,7 @@ def query(
     Example:
       mrag query kb "How long does the battery last?" --budget 384
       mrag query kb "..." --json | jq .hits[0]
+      mrag query kb "..." --answer --model openai/gpt-4o-mini
     """
     from mrag_cli.parts.filters import Filters
     from mrag_cli.parts.store.snapshot import Snapshot
@@ -116,16 +137,26 @@ def query(
         considered=top_k,
         filters=Filters.parse(doc or (), where or ()),
     )
+    answering = None
+    if answer:
+        if model is None:
+            raise UsageError("--answer needs --model (or MRAG_MODEL)")
+        called = _client_settings(model, api_base, temperature, param, concurrency, timeout, max_attempts)
+        answering = Answering(called, cache=cache, no_cache=no_cache, max_cost=max_cost, max_calls=max_calls)
     snapshot = Snapshot.open(directory)
     asked = Query(snapshot, settings, _embedding(snapshot, embedder))
     if batch is not None:
         if question is not None:
             raise UsageError("a question and --batch exclude each other")
-        _answer_all(asked, batch, explain=explain)
+        _answer_all(asked, batch, answering, console, explain=explain)
+        console.finish()
         return
     result = asked.answer(question if question is not None else _piped_question())
     if not result.hits:
         console.notice("nothing found")
+    if answering is not None:
+        answering.one(result, console, as_json=as_json, explain=explain)
+        return
     _show(result, as_json=as_json, explain=explain)
 
 
@@ -153,15 +184,43 @@ def _piped_question() -> str:
     return sys.stdin.buffer.read().decode("utf-8", errors="replace").strip()
 
 
-def _answer_all(asked: "Query", batch: Path, *, explain: bool) -> None:
+def _client_settings(
+    model: str,
+    api_base: str | None,
+    temperature: float,
+    param: list[str] | None,
+    concurrency: int,
+    timeout: float,
+    max_attempts: int,
+) -> "ClientSettings":
+    from mrag_cli.parts.llm.client import ClientSettings
+
+    return ClientSettings(
+        model,
+        api_base,
+        temperature,
+        model_options.parameters(param),
+        concurrency,
+        timeout,
+        max_attempts,
+    )
+
+
+def _answer_all(
+    asked: "Query", batch: Path, answering: Answering | None, console: Console, *, explain: bool
+) -> None:
     import orjson
 
     from mrag_cli.stages.query import result_json
 
     with opened(batch) as (file, name):
-        for extra, question in _questions(file, name):
-            answer = {**extra, **result_json(asked.answer(question), explain=explain)}
-            sys.stdout.buffer.write(orjson.dumps(answer, option=orjson.OPT_APPEND_NEWLINE))
+        results = ((extra, asked.answer(question)) for extra, question in _questions(file, name))
+        if answering is not None:
+            answering.all(results, console, explain=explain)
+            return
+        for extra, result in results:
+            record = {**extra, **result_json(result, explain=explain)}
+            sys.stdout.buffer.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
             sys.stdout.buffer.flush()
 
 
