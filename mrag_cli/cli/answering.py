@@ -173,5 +173,6 @@ def _told(client: "Client") -> str:
     found = client.ledger.report()
     return (
         f"{found['calls']} calls, {found['cached_replies']} replies from the cache, "
-        f"{found['prompt_tokens']} prompt and {found['completion_tokens']} completion tokens, cost {dollars(found['cost'])}"
+        f"{found['prompt_tokens']} prompt and {found['completion_tokens']} completion tokens, "
+        f"cost {dollars(found['cost'])}"
     )
