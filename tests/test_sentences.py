@@ -70,6 +70,7 @@ def test_a_wrapped_line_is_one_sentence() -> None:
 
 @given(_TEXT)
 @example("“" * 7000)
+@example("“！')1 a。”) b")
 @example("Aa.\u2028.b 3.\u2028C. D")
 @example("word " * 4000 + "。" * 9000)
 def test_every_character_is_in_one_sentence(text: str) -> None:

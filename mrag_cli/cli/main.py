@@ -15,6 +15,7 @@ from mrag_cli.cli.extract_command import extract
 from mrag_cli.cli.index_command import index
 from mrag_cli.cli.info_command import info, verify
 from mrag_cli.cli.query_command import query
+from mrag_cli.cli.tag_command import tag
 from mrag_cli.cli.update_command import update
 from mrag_cli.cli.validate_command import validate
 from mrag_cli.ground.errors import MragError
@@ -100,6 +101,7 @@ def _options(
     """
 
 
+app.command()(tag)
 app.command()(extract)
 app.command()(validate)
 app.command()(index)

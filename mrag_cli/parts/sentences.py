@@ -54,8 +54,8 @@ def sentences(text: str) -> list[tuple[int, int]]:
         if left == right:
             continue
         if spans:
-            left = _repaired(text, spans, left)
-            if left >= right:
+            left = _repaired(text, spans, left, right)
+            if left == right:
                 continue
             if _belong_together(text, spans[-1], left):
                 left = spans.pop()[0]
@@ -95,12 +95,12 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
     return start, end
 
 
-def _repaired(text: str, spans: list[tuple[int, int]], left: int) -> int:
+def _repaired(text: str, spans: list[tuple[int, int]], left: int, right: int) -> int:
     """Give closing quotes and brackets that follow without a space back to the sentence before."""
     start, end = spans[-1]
-    if end == left and (closing := _CLOSERS.match(text, left)):
+    if end == left and (closing := _CLOSERS.match(text, left, right)):
         spans[-1] = (start, closing.end())
-        return _trimmed(text, closing.end(), len(text))[0]
+        return _trimmed(text, closing.end(), right)[0]
     return left
 
 

@@ -7,6 +7,7 @@ cache uses, so that counting needs no network.
 from __future__ import annotations
 
 import os
+from array import array
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,7 +18,9 @@ from mrag_cli.ground.errors import MragError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
     import tiktoken
+    from numpy.typing import NDArray
 
 ENCODING = "cl100k_base"
 """The encoding that every count and every budget is in."""
@@ -68,3 +71,31 @@ def boundaries(text: str) -> list[int]:
     """
     loaded = encoding()
     return loaded.decode_with_offsets(loaded.encode_ordinary(text))[1] if text else []
+
+
+def token_ends(text: str) -> array[int]:
+    """Return the offset in ``text``, in code points, at which each of its tokens ends, ascending.
+
+    A token that ends inside a character ends where that character does. Four bytes a token.
+    """
+    import numpy as np
+
+    if not text:
+        return array("i")
+    found = encoding().encode_to_numpy(text, allowed_special=set(), disallowed_special=())
+    ends = np.cumsum(_token_bytes()[found], dtype=np.intc)
+    if not text.isascii():
+        begins = (np.frombuffer(text.encode(), dtype=np.uint8) & 0xC0) != 0x80
+        ends = np.cumsum(begins, dtype=np.intc)[ends - 1]
+    return array("i", ends.tobytes())
+
+
+@lru_cache(maxsize=1)
+def _token_bytes() -> NDArray[np.uint8]:
+    """The number of bytes of each token, by its number; no ordinary token has more than 255."""
+    import numpy as np
+
+    loaded = encoding()
+    ordinary = len(loaded.token_byte_values())
+    lengths = [len(token) for token in loaded.decode_tokens_bytes(range(ordinary))]
+    return np.array(lengths, dtype=np.uint8)
