@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ class Answer:
     usage: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Asked:
     """A request as the server got it.
 
@@ -64,12 +65,12 @@ class Asked:
     at: float
     headers: Mapping[str, str]
 
-    @property
+    @cached_property
     def prompt(self) -> str:
         """All messages' text."""
         return "\n".join(str(message["content"]) for message in self.body["messages"])
 
-    @property
+    @cached_property
     def units(self) -> list[int]:
         """The units that markers are asked for."""
         asked = re.search(r"units and no others: ([^.]*)\.", self.prompt)
@@ -78,12 +79,15 @@ class Asked:
             found.extend(range(int(first), int(last or first) + 1))
         return found
 
-    def unit(self, number: int) -> str:
-        """The text of a unit that the prompt shows."""
-        shown = re.search(
-            rf"^<{number}> (.*?)(?=^<\d+> |^# |^\[…\]|^## |\Z)", self.prompt, re.DOTALL | re.MULTILINE
-        )
-        return shown[1].strip() if shown else ""
+    @cached_property
+    def shown(self) -> dict[int, str]:
+        """The text of each unit that the prompt shows."""
+        pieces = re.split(r"^<(\d+)> ", self.prompt, flags=re.MULTILINE)
+        found: dict[int, str] = {}
+        for number, text in zip(pieces[1::2], pieces[2::2], strict=True):
+            own = re.split(r"^(?:# |## |\[…\]$)", text, maxsplit=1, flags=re.MULTILINE)[0].strip()
+            found[int(number)] = f"{found[int(number)]} {own}" if int(number) in found else own
+        return found
 
 
 Script = Callable[[Asked], Answer]
@@ -91,7 +95,7 @@ Script = Callable[[Asked], Answer]
 
 def marker(asked: Asked, unit: int) -> dict[str, Any]:
     """Return the marker that `faithful` writes for a unit."""
-    text = asked.unit(unit)
+    text = asked.shown.get(unit, "")
     return {
         "key": f"What does unit {unit} say of {' '.join(text.split()[:6])}?",
         "value": text,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mrag_cli.parts.llm.client import Client
     from mrag_cli.parts.llm.prompt import ExtractionPrompt
     from mrag_cli.parts.llm.replies import Record
-    from mrag_cli.parts.llm.request import Reply
+    from mrag_cli.parts.llm.request import Reply, Request
     from mrag_cli.parts.llm.windows import Limits, Piece, Plan
     from mrag_cli.records.models import StreamPart
 
@@ -188,7 +188,7 @@ def estimate(
             summary.skipped += 1
             continue
         summary.documents += 1
-        extractor.planned(part, 0)
+        extractor.asking(part, 0).count()
 
 
 class _Extractor:
@@ -208,11 +208,9 @@ class _Extractor:
             reasons=facts.reasons,
         )
 
-    def planned(self, group: DocumentGroup, order: int) -> _Asking:
-        """Plan a document and add the plan to the summary."""
-        asking = _Asking(self._client, self._settings, self._limits, self._summary, group, order)
-        asking.count()
-        return asking
+    def asking(self, group: DocumentGroup, order: int) -> _Asking:
+        """Plan a document."""
+        return _Asking(self._client, self._settings, self._limits, self._summary, group, order)
 
     async def extracted(self, group: DocumentGroup, order: int) -> DocumentGroup:
         """Return a document with the markers that the model wrote for it.
@@ -220,7 +218,7 @@ class _Extractor:
         Raises:
             CallFailed: a call failed for good, or no reply held a good record.
         """
-        asking = self.planned(group, order)
+        asking = self.asking(group, order)
         for _ in range(_SMALLER_CONTEXTS):
             try:
                 return await asking.extracted()
@@ -232,7 +230,9 @@ class _Extractor:
                 asking.limits, context=asking.limits.context // 2, prefix=asking.limits.prefix // 2
             )
             try:
-                asking = _Asking(self._client, self._settings, limits, self._summary, group, order)
+                asking = _Asking(
+                    self._client, self._settings, limits, self._summary, group, order, counted=True
+                )
             except UsageError:
                 break
         return await asking.extracted()
@@ -249,7 +249,10 @@ class _Asking:
         summary: Summary,
         group: DocumentGroup,
         order: int,
+        *,
+        counted: bool = False,
     ) -> None:
+        self._counted = counted
         self._client = client
         self._settings = settings
         self.limits = limits
@@ -261,17 +264,19 @@ class _Asking:
         self._bad: list[Reply] = []
 
     def count(self) -> None:
-        """Add the plan to the summary."""
-        summary = self._summary
+        """Add all windows to what the summary expects."""
         for window in self._plan.windows:
-            request = self._settings.prompt.request(self._plan, window, self.limits)
-            summary.windows += 1
-            if self._client.holds(request):
-                summary.cached_windows += 1
-            else:
-                summary.planned_calls += 1
-                summary.planned_prompt += request.prompt_tokens
-                summary.planned_output += self.limits.reply(sum(piece.tokens for piece in window))
+            self._count(self._settings.prompt.request(self._plan, window, self.limits), window)
+
+    def _count(self, request: Request, window: Sequence[Piece]) -> None:
+        summary = self._summary
+        summary.windows += 1
+        if self._client.holds(request):
+            summary.cached_windows += 1
+        else:
+            summary.planned_calls += 1
+            summary.planned_prompt += request.prompt_tokens
+            summary.planned_output += self.limits.reply(_size(window))
 
     async def extracted(self) -> DocumentGroup:
         """Ask for all windows, then again for what is not covered.
@@ -316,6 +321,8 @@ class _Asking:
         request = self._settings.prompt.request(
             self._plan, window, self.limits, attempt=attempt, order=self._order
         )
+        if attempt == depth == 0 and not self._counted:
+            self._count(request, window)
         reply = await self._client.ask(request)
         parsed = parse(
             reply.text,

@@ -41,7 +41,7 @@ class CallFailed(Exception):
 
 _NO_ACCESS = re.compile(
     r"missing credentials|provider not provided"
-    r"|(?:api[_ ]?key|credentials?|token)\b.{0,60}"
+    r"|(?:api[_ ]?key|credentials?)\b.{0,60}"
     r"\b(?:missing|required|invalid|incorrect|not found|must be set|not set)"
     r"|(?:missing|invalid|incorrect|no|set the|set an?|set) (?:\w+ ){0,3}(?:api[_ ]?key|credentials?)",
     re.IGNORECASE | re.DOTALL,
@@ -76,9 +76,9 @@ def meaning_of(status: int | None, message: str) -> Failure:
         return Failure.UNREACHABLE
     if status in (400, 403, 422) and _FLAGGED.search(message):
         return Failure.REFUSED
-    if status in (401, 402, 403, 404) or (
-        status in (None, 400, 422, 429, 500) and _NO_ACCESS.search(message)
-    ):
+    if status in (401, 402, 403, 404) or (status == 429 and _NO_QUOTA.search(message)):
+        return Failure.FATAL
+    if status in (None, 400, 422, 500) and _NO_ACCESS.search(message):
         return Failure.FATAL
     if status in (400, 413, 422, 500) and _TOO_LONG.search(message):
         return Failure.TOO_LONG

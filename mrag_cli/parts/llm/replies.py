@@ -186,8 +186,10 @@ def _text(found: dict[Any, Any], names: Iterable[str]) -> str:
     for name in names:
         value = found.get(name)
         if isinstance(value, str):
-            # A lone surrogate cannot be written to a stream, nor a NUL be searched.
-            cleaned = value.encode("utf-8", "ignore").decode().replace("\x00", "").strip()
+            cleaned = value.strip()
+            if not cleaned.isprintable():
+                # A lone surrogate cannot be written to a stream, nor a NUL be searched.
+                cleaned = cleaned.encode("utf-8", "ignore").decode().replace("\x00", "")
             return cleaned if any(character.isalnum() for character in cleaned) else ""
     return ""
 

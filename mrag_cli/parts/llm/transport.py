@@ -95,6 +95,7 @@ class DirectTransport:
             key = os.environ.get("OPENAI_API_KEY")
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0),
+                trust_env=True,
                 headers={"Authorization": f"Bearer {key}"} if key else {},
                 timeout=aiohttp.ClientTimeout(total=self._target.timeout),
             )
