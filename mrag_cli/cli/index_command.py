@@ -71,7 +71,7 @@ def index(
         manifest = build_index(counted, directory, IndexSettings(segment, overwrite, wait), console)
     made = manifest.segments
     console.notice(
-        f"{directory}: {sum(entry.documents for entry in made)} documents, "
-        f"{sum(entry.markers for entry in made)} markers, generation {manifest.generation}"
+        f"{directory}: {sum(entry.live('documents') for entry in made)} documents, "
+        f"{sum(entry.live('markers') for entry in made)} markers, generation {manifest.generation}"
     )
     console.finish()

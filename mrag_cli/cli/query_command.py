@@ -1,7 +1,7 @@
 """``mrag query``."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -160,12 +160,12 @@ def query(
     _show(result, as_json=as_json, explain=explain)
 
 
-def _embedding(snapshot: "Snapshot", wanted: str | None) -> Callable[[str], Any]:
-    def embed(question: str) -> Any:
+def _embedding(snapshot: "Snapshot", wanted: str | None) -> Callable[[Sequence[str]], Any]:
+    def embed(questions: Sequence[str]) -> Any:
         from mrag_cli.parts.embedders import checked, embedder
 
         assert snapshot.manifest.embedder is not None  # noqa: S101 - asked for only where there are vectors
-        vectors = embedder(checked(wanted, snapshot.manifest.embedder.name)).embed([question])
+        vectors = embedder(checked(wanted, snapshot.manifest.embedder.name)).embed(questions)
         if vectors.shape[1] != snapshot.manifest.embedder.dimension:
             from mrag_cli.ground.errors import IndexUnsupported
 
@@ -173,7 +173,7 @@ def _embedding(snapshot: "Snapshot", wanted: str | None) -> Callable[[str], Any]
                 f"the embedder returned {vectors.shape[1]} dimensions, the index has "
                 f"{snapshot.manifest.embedder.dimension}: it is another model"
             )
-        return vectors[0]
+        return vectors
 
     return embed
 

@@ -49,7 +49,7 @@ class Filters:
             return None
         found = []
         for segment in snapshot.segments:
-            allowed = np.zeros(segment.entry.markers, np.bool_)
+            allowed = np.zeros(segment.entry.rows.markers, np.bool_)
             for row in segment.live_document_rows().tolist():
                 if self._passes(segment.document(row)):
                     allowed[segment.first_markers[row] : segment.first_markers[row + 1]] = True

@@ -43,7 +43,8 @@ class Packed:
     Attributes:
         evidence: what is in it, in the order of the context.
         tokens: tokens of ``context``, never more than the budget.
-        reasons: for each rank that was considered, why it is in the context or not.
+        reasons: for each rank that was considered, ``packed`` if any of its evidence is in the context, or
+            why none is.
         context: the text.
     """
 
@@ -74,17 +75,19 @@ def pack(candidates: Iterable[Evidence], budget: int, *, strict_prefix: bool, or
     saved: int | None = None
     for candidate in candidates:
         under = (candidate.doc, candidate.header)
-        if candidate.text in texts:
-            reasons.setdefault(candidate.rank, "the same text is in the context already")
+        if not candidate.text or candidate.text in texts:
+            same = "the same text is in the context already" if candidate.text else "it is empty"
+            reasons.setdefault(candidate.rank, same)
             continue
         header_cost = candidate.header_cost if under not in headers else 0
         last = candidate.cost - candidate.tokens
         saving = last if saved is None else min(saved, last)
         total = used + candidate.cost + header_cost
         if total - saving > budget:
-            reasons[candidate.rank] = (
+            wanted = (
                 f"{candidate.tokens + header_cost} tokens do not fit into the {max(budget - used, 0)} left"
             )
+            reasons.setdefault(candidate.rank, wanted)
             if strict_prefix:
                 break
             continue

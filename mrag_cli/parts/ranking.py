@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from mrag_cli.parts.store.layout import ARRAYS_FILE, MARKERS
 from mrag_cli.parts.store.snapshot import Place
 from mrag_cli.parts.terms import query_terms
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
 _RRF_OFFSET = 60
 _POOL = 200
 """Least number of markers of each path that are fused."""
+_BLOCK = 4096
+"""Markers whose cosines are computed at a time."""
 _SLACK = np.float32(1e-4)
 """More than float32 can be off in an inner product of unit vectors."""
 
@@ -56,7 +61,7 @@ def lexical_scores(snapshot: Snapshot, question: str) -> list[NDArray[np.float32
     A marker's score is that of its best key. Sums run over the question's terms in order, so that equal
     keys get equal bits whatever segments they are in.
     """
-    scores = [np.zeros(segment.entry.keys, np.float32) for segment in snapshot.segments]
+    scores = [np.zeros(segment.entry.rows.keys, np.float32) for segment in snapshot.segments]
     total = snapshot.live_keys
     for term, repeated in Counter(query_terms(question)).items():
         postings = [segment.postings.of(term.encode()) for segment in snapshot.segments]
@@ -66,20 +71,34 @@ def lexical_scores(snapshot: Snapshot, question: str) -> list[NDArray[np.float32
         if not frequency:
             continue
         weight = np.float32(repeated * math.log(1 + (total - frequency + 0.5) / (frequency + 0.5)))
-        for target, (rows, weights) in zip(scores, postings, strict=True):
-            target[rows] += weights * weight
+        for segment, target, (rows, weights) in zip(snapshot.segments, scores, postings, strict=True):
+            with _checked(segment):
+                target[rows] += weights * weight
     return [_of_markers(segment, own, 0) for segment, own in zip(snapshot.segments, scores, strict=True)]
+
+
+@contextmanager
+def _checked(segment: Segment) -> Iterator[None]:
+    """Turn rows that point beyond a segment's arrays into an error that says so."""
+    try:
+        yield
+    except (IndexError, ValueError):
+        raise segment.corrupt(ARRAYS_FILE, "rows that are not there") from None
 
 
 def _live_count(segment: Segment, rows: NDArray[np.uint32]) -> int:
     live = segment.live_keys
-    return len(rows) if live is None else int(np.count_nonzero(live[rows]))
+    if live is None:
+        return len(rows)
+    with _checked(segment):
+        return int(np.count_nonzero(live[rows]))
 
 
 def _of_markers(segment: Segment, scores: NDArray[np.float32], nothing: float) -> NDArray[np.float32]:
     """Give each marker the score of its best key, and dead ones ``nothing``."""
-    if len(scores) != segment.entry.markers:
-        scores = np.maximum.reduceat(scores, segment.first_keys[:-1].astype(np.int64))
+    if len(scores) != segment.entry.rows.markers:
+        with _checked(segment):
+            scores = np.maximum.reduceat(scores, segment.first_keys[:-1].astype(np.int64))
     if segment.live_markers is not None:
         scores[~segment.live_markers] = nothing
     return scores
@@ -91,47 +110,92 @@ def rank_lexical(snapshot: Snapshot, question: str, count: int, masks: Masks | N
     return [Ranked(place, score, score, None) for place, score in _best(snapshot, scores, count)]
 
 
+Near = Sequence["NDArray[np.int64] | None"]
+"""For each segment the key rows that approximate search found for a question, or None for exact search."""
+
+
 def rank_dense(
-    snapshot: Snapshot, vector: NDArray[np.float32], count: int, masks: Masks | None = None
+    snapshot: Snapshot,
+    vector: NDArray[np.float32],
+    count: int,
+    masks: Masks | None = None,
+    near: Near | None = None,
 ) -> list[Ranked]:
-    """Return the ``count`` best markers by cosine, by exact search.
+    """Return the ``count`` best markers by cosine.
 
     Args:
         snapshot: an index with vectors.
         vector: float32, (dimension,), of unit length.
         count: how many.
         masks: which markers may be among them.
+        near: what approximate search found; without it, or where it fell short, search is exact.
     """
-    scores = [
-        _of_markers(segment, segment.vectors @ vector, -np.inf)
-        if segment.entry.keys
-        else np.empty(0, np.float32)
-        for segment in snapshot.segments
-    ]
-    rough = _masked(scores, masks, -np.inf)
     places: list[Place] = []
-    for number, own in enumerate(rough):
-        rows = np.flatnonzero(own > -np.inf)
-        if len(rows) > count:
-            least = np.partition(own[rows], -count)[-count]
-            rows = rows[own[rows] >= least - _SLACK]
+    for number, segment in enumerate(snapshot.segments):
+        rows = _near_markers(segment, near[number], count) if near and masks is None else None
+        if rows is None:
+            rows = _nearest(segment, vector, count, masks.by_segment[number] if masks else None)
         places.extend(Place(number, row) for row in rows.tolist())
     exact = cosines(snapshot, vector, places)
     return [Ranked(place, score, 0.0, score) for place, score in ordered(snapshot, places, exact)[:count]]
 
 
+def _nearest(
+    segment: Segment, vector: NDArray[np.float32], count: int, mask: NDArray[np.bool_] | None
+) -> NDArray[np.int64]:
+    """Return the markers that may be among the ``count`` best, by exact search."""
+    if not segment.entry.rows.keys:
+        return np.empty(0, np.int64)
+    scores = _of_markers(segment, segment.products(vector), -np.inf)
+    if mask is not None:
+        scores[~mask] = -np.inf
+    rows = np.flatnonzero(scores > -np.inf)
+    if len(rows) > count:
+        least = np.partition(scores[rows], -count)[-count]
+        rows = rows[scores[rows] >= least - _SLACK]
+    return rows
+
+
+def _near_markers(segment: Segment, keys: NDArray[np.int64] | None, count: int) -> NDArray[np.int64] | None:
+    """Return the live markers of the keys; None when they are too few for an answer."""
+    if keys is None:
+        return None
+    rows = np.unique(np.searchsorted(segment.first_keys, keys, side="right") - 1)
+    if segment.live_markers is not None:
+        with _checked(segment):
+            rows = rows[segment.live_markers[rows]]
+    return rows if len(rows) >= min(count, segment.entry.live(MARKERS)) else None
+
+
 def cosines(snapshot: Snapshot, vector: NDArray[np.float32], places: Sequence[Place]) -> list[float]:
     """Return the cosine of each marker's best key, the same to the last bit wherever the marker is stored.
 
-    A matrix product rounds differently with the number of its rows; a sum over one row does not.
+    A matrix product rounds differently with the number of its rows; a sum over each row does not.
     """
     wide = vector.astype(np.float64)
-    found = []
-    for number, row in places:
-        segment = snapshot.segments[number]
-        start, end = segment.first_keys[row : row + 2].tolist()
-        found.append(max((key.astype(np.float64) * wide).sum() for key in segment.vectors[start:end]))
+    found = np.empty(len(places))
+    by_segment = np.array([place.segment for place in places], np.int64)
+    rows = np.array([place.row for place in places], np.int64)
+    for number, segment in enumerate(snapshot.segments):
+        own = np.flatnonzero(by_segment == number)
+        for start in range(0, len(own), _BLOCK):
+            block = own[start : start + _BLOCK]
+            with _checked(segment):
+                found[block] = _best_products(segment, rows[block], wide)
     return [float(score) for score in found]
+
+
+def _best_products(
+    segment: Segment, rows: NDArray[np.int64], wide: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    starts = segment.first_keys[rows].astype(np.int64)
+    sizes = segment.first_keys[rows + 1].astype(np.int64) - starts
+    if not len(rows) or sizes.min() < 1 or sizes.max() > segment.entry.rows.keys:
+        raise IndexError
+    firsts = np.cumsum(sizes) - sizes
+    keys = np.arange(int(sizes.sum())) + np.repeat(starts - firsts, sizes)
+    products: NDArray[np.float64] = (segment.vectors[keys].astype(np.float64) * wide).sum(axis=1)
+    return products if len(keys) == len(rows) else np.maximum.reduceat(products, firsts)
 
 
 def rank_hybrid(
@@ -142,6 +206,7 @@ def rank_hybrid(
     masks: Masks | None = None,
     *,
     fusion: str = "sum",
+    near: Near | None = None,
 ) -> list[Ranked]:
     """Return the ``count`` best markers by both paths together.
 
@@ -151,7 +216,7 @@ def rank_hybrid(
     size = max(count, _POOL)
     lexical = _masked(lexical_scores(snapshot, question), masks, 0)
     by_terms = _best(snapshot, lexical, size)
-    by_vectors = rank_dense(snapshot, vector, size, masks)
+    by_vectors = rank_dense(snapshot, vector, size, masks, near)
     places = list(dict.fromkeys([place for place, _ in by_terms] + [ranked.place for ranked in by_vectors]))
     term_scores = [float(lexical[place.segment][place.row]) for place in places]
     vector_scores = cosines(snapshot, vector, places)

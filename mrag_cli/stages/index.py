@@ -75,7 +75,9 @@ def build_index(
             raise
         embedder = settings.segment.embedder
         return changing.commit(
-            [entry], lexical, EmbedderEntry(embedder.name, dimension) if embedder else None
+            [entry],
+            lexical,
+            EmbedderEntry(embedder.name, dimension, settings.segment.dtype) if embedder else None,
         )
 
 

@@ -33,10 +33,10 @@ def describe(snapshot: Snapshot) -> dict[str, Any]:
         "format": manifest.format,
         "generation": manifest.generation,
         "written_by": manifest.written_by,
-        **{name: sum(getattr(entry, name) for entry in manifest.segments) - dead[name] for name in rows},
+        **{name: sum(entry.live(name) for entry in manifest.segments) for name in rows},
         "origins": dict(sorted(origins.items())),
         "dead": dead,
-        "bytes": sum(_size(entry) for entry in manifest.segments),
+        "bytes": sum(entry.size for entry in manifest.segments),
         "segments": [_segment(entry) for entry in manifest.segments],
         "lexical": asdict(manifest.lexical),
         "terms": manifest.terms,
@@ -48,14 +48,10 @@ def describe(snapshot: Snapshot) -> dict[str, Any]:
 def _segment(entry: SegmentEntry) -> dict[str, Any]:
     return {
         "name": entry.name,
-        "documents": entry.documents,
-        "markers": entry.markers,
+        "documents": entry.rows.documents,
+        "markers": entry.rows.markers,
         "dead_documents": entry.dead.documents if entry.dead else 0,
         "dead_markers": entry.dead.markers if entry.dead else 0,
         "graph": GRAPH in entry.files,
-        "bytes": _size(entry),
+        "bytes": entry.size,
     }
-
-
-def _size(entry: SegmentEntry) -> int:
-    return sum(file.size for file in entry.files.values()) + (entry.dead.size if entry.dead else 0)

@@ -9,6 +9,7 @@ from mrag_cli.ground.errors import UsageError
 from mrag_cli.parts.filters import Filters
 from mrag_cli.parts.packing import Evidence, Packed, pack
 from mrag_cli.parts.ranking import Ranked, rank_dense, rank_hybrid, rank_lexical
+from mrag_cli.parts.store.graph import Graphs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from mrag_cli.parts.ranking import Masks
+    from mrag_cli.parts.ranking import Masks, Near
     from mrag_cli.parts.store.snapshot import Snapshot
     from mrag_cli.records.models import Document, Marker
 
@@ -39,6 +40,8 @@ class QuerySettings:
         source: pack the units' own words in place of the values.
         considered: how many hits are considered; None for as many as the budget could hold.
         filters: which documents may be used.
+        ef: search width of hnswlib's graphs, where an index has some; None for exact search.
+        threads: for searching the graphs for many questions at a time.
     """
 
     budget: int = DEFAULT_BUDGET
@@ -49,6 +52,8 @@ class QuerySettings:
     source: bool = False
     considered: int | None = None
     filters: Filters = field(default_factory=Filters)
+    ef: int | None = None
+    threads: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +93,18 @@ class Query:
     Args:
         snapshot: the open index.
         settings: how.
-        embed: returns the question's vector, float32, (dimension,), of unit length; called only for dense
-            and hybrid ranking.
+        embed: returns a vector of unit length for each question, float32, (questions, dimension); called
+            only for dense and hybrid ranking.
 
     Raises:
         UsageError: ``dense`` or ``hybrid`` was asked for, but the index has no vectors.
     """
 
     def __init__(
-        self, snapshot: Snapshot, settings: QuerySettings, embed: Callable[[str], NDArray[np.float32]]
+        self,
+        snapshot: Snapshot,
+        settings: QuerySettings,
+        embed: Callable[[Sequence[str]], NDArray[np.float32]],
     ) -> None:
         dense = snapshot.manifest.embedder is not None
         self._snapshot = snapshot
@@ -109,6 +117,8 @@ class Query:
                 "build it with --embedder"
             )
         self._masks: Masks | None = settings.filters.masks(snapshot)
+        self._count = settings.considered or max(_LEAST_CONSIDERED, settings.budget // _TOKENS_A_HIT)
+        self._graphs = Graphs(snapshot, settings.ef, settings.threads) if settings.ef else None
 
     def answer(self, question: str) -> QueryResult:
         """Return the context for a question; nothing found gives an empty one.
@@ -117,37 +127,61 @@ class Query:
             ModelError: the embedder failed.
             IndexCorrupt: a record cannot be read.
         """
-        settings = self._settings
-        count = settings.considered or max(_LEAST_CONSIDERED, settings.budget // _TOKENS_A_HIT)
-        found = [
-            (rank, ranked, self._marker(ranked)) for rank, ranked in enumerate(self._rank(question, count), 1)
+        return self.answers([question])[0]
+
+    def answers(self, questions: Sequence[str]) -> list[QueryResult]:
+        """Return the context for each of some questions, which are embedded and searched for together."""
+        return [
+            self._packed(question, ranking)
+            for question, ranking in zip(questions, self._rankings(questions), strict=True)
         ]
+
+    def _packed(self, question: str, ranking: Sequence[Ranked]) -> QueryResult:
+        settings = self._settings
+        found = [(rank, ranked, self._marker(ranked)) for rank, ranked in enumerate(ranking, 1)]
         evidence = (piece for rank, ranked, marker in found for piece in self._evidence(rank, ranked, marker))
         packed = pack(evidence, settings.budget, strict_prefix=settings.strict_prefix, order=settings.order)
         last = max((rank for rank, reason in packed.reasons.items() if reason == "packed"), default=0)
         hits = tuple(
-            Hit(
-                rank,
-                ranked,
-                marker,
-                self._document(ranked),
-                packed.reasons.get(rank, "the budget was used up"),
-            )
+            Hit(rank, ranked, marker, self._document(ranked), packed.reasons.get(rank, self._unconsidered))
             for rank, ranked, marker in found[: settings.considered or max(last, _LEAST_LISTED)]
         )
         generation = self._snapshot.manifest.generation
         return QueryResult(question, self._retriever, settings.budget, generation, packed, hits)
 
-    def _rank(self, question: str, count: int) -> Sequence[Ranked]:
-        if not self._snapshot.live_markers or not question.strip():
-            return []
+    @property
+    def _unconsidered(self) -> str:
+        if self._settings.source and not self._settings.strict_prefix:
+            return "its units are not in the index"
+        return "packing had stopped before it"
+
+    def _rankings(self, questions: Sequence[str]) -> Iterator[Sequence[Ranked]]:
+        asked = [question for question in questions if question.strip()]
+        if not self._snapshot.live_markers or not asked:
+            yield from ([] for _ in questions)
+            return
         if self._retriever == "bm25":
-            return rank_lexical(self._snapshot, question, count, self._masks)
-        vector = self._embed(question)
+            for question in questions:
+                yield rank_lexical(self._snapshot, question, self._count, self._masks)
+            return
+        vectors = self._embed(asked)
+        near = self._graphs.nearest(vectors, self._count) if self._graphs else None
+        places = iter(range(len(asked)))
+        for question in questions:
+            if not question.strip():
+                yield []
+                continue
+            number = next(places)
+            found = [rows[number] if rows is not None else None for rows in near] if near else None
+            yield self._rank(question, vectors[number], found)
+
+    def _rank(self, question: str, vector: NDArray[np.float32], near: Near | None) -> Sequence[Ranked]:
         if self._retriever == "dense":
-            return rank_dense(self._snapshot, vector, count, self._masks)
+            return rank_dense(self._snapshot, vector, self._count, self._masks, near)
         fusion = self._settings.fusion
-        return rank_hybrid(self._snapshot, question, vector, count, self._masks, fusion=fusion)
+        return rank_hybrid(
+            self._snapshot, question, vector, self._count, self._masks, fusion=fusion, near=near
+        )
 
     def _marker(self, ranked: Ranked) -> Marker:
         return self._snapshot.segments[ranked.place.segment].marker(ranked.place.row)
@@ -169,12 +203,15 @@ class Query:
                 rank, marker.doc, position, marker.value.strip(), tokens, cost, header, header_cost
             )
             return
-        first = int(segment.first_units[segment.document_of(row)])
+        document = segment.document_of(row)
+        first, end = (int(number) for number in segment.first_units[document : document + 2])
         for pointer in marker.pointers:
             unit_row = first + pointer - 1
+            if not first <= unit_row < end:  # the stream had the markers, but not the units
+                continue
             unit = segment.unit(unit_row)
-            cost = int(segment.array("units.costs")[unit_row])
-            yield Evidence(rank, marker.doc, (pointer,), unit.text.strip(), cost, cost)
+            tokens, cost = (int(segment.array(f"units.{name}")[unit_row]) for name in ("tokens", "costs"))
+            yield Evidence(rank, marker.doc, (pointer,), unit.text.strip(), tokens, cost)
 
 
 def result_json(result: QueryResult, *, explain: bool = False) -> dict[str, Any]:

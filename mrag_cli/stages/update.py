@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mrag_cli.parts.store.commit import Transaction, transaction
 from mrag_cli.parts.store.merge import due, merge_segments
 from mrag_cli.parts.store.segment import Segment
-from mrag_cli.parts.store.segment_writer import FolderWriter, SegmentSettings, SegmentWriter, group_digest
+from mrag_cli.parts.store.segment_writer import FolderWriter, GroupLines, SegmentSettings, SegmentWriter
 from mrag_cli.parts.store.snapshot import Snapshot
 from mrag_cli.records.models import Deletion, DocumentGroup
 
@@ -134,14 +134,19 @@ class _Update:
     def _add(self, group: DocumentGroup) -> None:
         doc = group.document.doc
         place = self._snapshot.find(doc)
+        lines = GroupLines.of(group)
+        earlier = self._written.pop(doc, None)
+        if earlier is not None:
+            self._withdrawn.append(earlier)
         if place is not None:
-            if self._snapshot.segments[place.segment].digest(place.row) == group_digest(group):
+            if self._snapshot.segments[place.segment].digest(place.row) == lines.digest:
                 self._gone.pop(doc, None)
                 self._unchanged += 1
                 return
             self._gone[doc] = place
-        self._written[doc] = self._opened_writer().documents
-        self._opened_writer().add(group)
+        writer = self._opened_writer()
+        self._written[doc] = writer.documents
+        writer.add(group, lines)
 
     def _delete(self, doc: str, reporter: Reporter) -> None:
         place = self._snapshot.find(doc)
@@ -157,7 +162,13 @@ class _Update:
         if self._writer is None:
             manifest = self._snapshot.manifest
             embedder = self._settings.make_embedder(manifest.embedder.name) if manifest.embedder else None
-            settings = SegmentSettings(manifest.lexical, embedder, self._settings.threads)
+            settings = SegmentSettings(
+                manifest.lexical,
+                embedder,
+                self._settings.threads,
+                dtype=manifest.embedder.dtype if manifest.embedder else "float32",
+                dimension=manifest.embedder.dimension if manifest.embedder else 0,
+            )
             self._writer = SegmentWriter(self._changing.disk, self._changing.folder, settings)
         return self._writer
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from typing import TYPE_CHECKING
 
 from mrag_cli.ground.files import digest_of
@@ -35,15 +36,21 @@ def verify(directory: Path) -> Iterator[tuple[str, str | None]]:
     """
     manifest = read_manifest(directory)
     for name, size, sha256 in named_files(manifest):
-        path = directory / SEGMENTS / name
-        if path.is_symlink() or path.parent.is_symlink():
-            yield name, "a symbolic link where a file was written"
-            continue
-        try:
-            found = path.stat().st_size
-            if found != size:
-                yield name, f"{found} bytes where {size} were written"
-            else:
-                yield name, None if digest_of(path) == sha256 else "not the bytes that were written"
-        except OSError as error:
-            yield name, "missing" if isinstance(error, FileNotFoundError) else str(error.strerror)
+        yield name, _wrong(directory / SEGMENTS / name, size, sha256)
+
+
+def _wrong(path: Path, size: int, sha256: str) -> str | None:
+    try:
+        for place in (path.parent.parent, path.parent, path):
+            if place.is_symlink():
+                return f"{place} is a symbolic link"
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            return "no regular file"
+        if status.st_size != size:
+            return f"{status.st_size} bytes where {size} were written"
+        return None if digest_of(path) == sha256 else "not the bytes that were written"
+    except FileNotFoundError:
+        return "missing"
+    except OSError as error:
+        return str(error.strerror)

@@ -20,7 +20,9 @@ Leftovers are never read; the next writer removes them in step 2.
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import os
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -29,8 +31,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import mrag_cli
-from mrag_cli.ground.errors import IndexLocked, IndexMissing, UsageError
-from mrag_cli.parts.store.disk import Disk, written
+from mrag_cli.ground.errors import IndexCorrupt, IndexLocked, IndexMissing, UsageError
+from mrag_cli.parts.store.disk import Disk, WrittenFile
 from mrag_cli.parts.store.layout import DEAD_TYPE, LOCK, MANIFEST, SEGMENTS
 from mrag_cli.parts.store.manifest import DeadEntry, Manifest, SegmentEntry, read_manifest
 from mrag_cli.parts.store.segment_writer import FolderWriter, as_bytes
@@ -40,6 +42,7 @@ from mrag_cli.parts.tokens import ENCODING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
+    from typing import IO
 
     from numpy.typing import NDArray
 
@@ -117,14 +120,16 @@ class Transaction:
             encoding=ENCODING,
             lexical=lexical,
             embedder=embedder,
-            segments=tuple(
-                entry for entry in segments if entry.documents > (entry.dead.documents if entry.dead else 0)
-            ),
+            segments=tuple(entry for entry in segments if entry.live("documents")),
             written_by=f"mrag {mrag_cli.__version__}",
         )
         new = self.directory / _NEW_MANIFEST
-        with written(self.disk, new) as file:
+        file = WrittenFile(self.disk, new)
+        try:
             file.write(manifest.dumps())
+            file.finish()
+        finally:
+            file.abandon()
         self.disk.replace(new, self.directory / MANIFEST)
         self.disk.sync_folder(self.directory)
         self.manifest = manifest
@@ -133,7 +138,9 @@ class Transaction:
 
     def collect_garbage(self) -> None:
         """Remove what is below ``segments/`` but not in the manifest, and an unfinished manifest."""
-        self.disk.remove(self.directory / _NEW_MANIFEST)
+        new = self.directory / _NEW_MANIFEST
+        if new.is_symlink() or new.exists():
+            self.disk.remove(new)
         root = self.directory / SEGMENTS
         named = _named(self.manifest)
         for folder in sorted(root.iterdir()) if root.is_dir() else []:
@@ -141,7 +148,7 @@ class Transaction:
                 self.disk.remove(folder)
                 continue
             for file in sorted(folder.iterdir()):
-                if f"{folder.name}/{file.name}" not in named:
+                if f"{folder.name}/{file.name}" not in named and (file.is_symlink() or not file.is_dir()):
                     self.disk.remove(file)
             if not any(folder.iterdir()):
                 self.disk.remove_folder(folder)
@@ -169,17 +176,26 @@ def transaction(
     Raises:
         IndexLocked: another writer has it, and still had it after ``wait`` seconds.
         IndexMissing: there is no index and ``create`` is False.
+        IndexCorrupt: its manifest is damaged, or ``lock`` or ``segments`` is a symbolic link, which would
+            lead a writer elsewhere.
         UsageError: ``directory`` holds other things than an index.
     """
     disk = disk or Disk()
     if create:
         _check_place(directory)
         disk.make_folder(directory)
-    elif not (directory / MANIFEST).is_file():
-        raise IndexMissing(f"{directory}: no index there; `mrag index -o {directory}` makes one")
-    with (directory / LOCK).open("ab") as lock:
+    else:
+        read_manifest(directory)
+    with _lock_file(directory) as lock:
         _acquire(lock.fileno(), directory, wait)
-        manifest = read_manifest(directory) if (directory / MANIFEST).exists() else None
+        if (directory / SEGMENTS).is_symlink():
+            raise IndexCorrupt(f"{directory / SEGMENTS}: a symbolic link where a folder was written")
+        try:
+            manifest = read_manifest(directory)
+        except IndexMissing:
+            if not create:
+                raise
+            manifest = None
         changing = Transaction(directory, manifest, disk)
         changing.collect_garbage()
         try:
@@ -201,6 +217,19 @@ def _check_place(directory: Path) -> None:
             )
     elif directory.exists() or directory.is_symlink():
         raise UsageError(f"{directory} is no folder; an index needs a folder of its own")
+
+
+def _lock_file(directory: Path) -> IO[bytes]:
+    path = directory / LOCK
+    try:
+        descriptor = os.open(
+            path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666
+        )
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
+            raise
+        raise IndexCorrupt(f"{path}: cannot be locked ({error.strerror}); remove it") from None
+    return open(descriptor, "r+b", buffering=0)  # noqa: PTH123 - a descriptor, closed by the caller
 
 
 def _acquire(descriptor: int, directory: Path, wait: float) -> None:

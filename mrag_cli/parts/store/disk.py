@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
 _BLOCK = 1 << 20
@@ -25,6 +24,10 @@ class Disk:
         """Write all of ``block`` to an unbuffered file."""
         while block:
             block = block[file.write(block) :]
+
+    def write_by(self, path: Path, write: Callable[[str], None]) -> None:
+        """Let a library write a file of its own; ``write`` gets its name."""
+        write(str(path))
 
     def sync(self, file: IO[bytes]) -> None:
         """Wait until the file's bytes are on the disk."""
@@ -53,32 +56,36 @@ class Disk:
 
 
 class WrittenFile:
-    """A file being written, with its size in bytes and SHA-256 so far."""
+    """A new file being written, with its size in bytes and SHA-256 so far.
+
+    Args:
+        disk: what the bytes go through.
+        path: where; nothing may be there yet.
+    """
 
     __slots__ = ("_buffer", "_disk", "_file", "_hash", "size")
 
-    def __init__(self, disk: Disk, file: IO[bytes]) -> None:
+    def __init__(self, disk: Disk, path: Path) -> None:
         self._disk = disk
-        self._file = file
+        self._file: IO[bytes] = path.open("xb", buffering=0)
         self._hash = hashlib.sha256()
         self._buffer = bytearray()
         self.size = 0
 
     def write(self, content: bytes | memoryview) -> None:
         """Append bytes; they reach the disk in blocks of about a mebibyte."""
-        view = memoryview(content)
-        self.size += len(view)
-        if len(view) < _BLOCK:
-            self._buffer += view
+        self.size += len(content)
+        if len(content) < _BLOCK:
+            self._buffer += content
             if len(self._buffer) >= _BLOCK:
-                self.flush()
+                self._flush()
             return
-        self.flush()
+        self._flush()
+        view = memoryview(content)
         for start in range(0, len(view), _BLOCK):
             self._write(view[start : start + _BLOCK])
 
-    def flush(self) -> None:
-        """Hand everything appended so far to the operating system."""
+    def _flush(self) -> None:
         if self._buffer:
             self._write(memoryview(self._buffer))
             self._buffer = bytearray()
@@ -87,17 +94,13 @@ class WrittenFile:
         self._hash.update(block)
         self._disk.write(self._file, block)
 
-    @property
-    def digest(self) -> str:
-        """SHA-256 of what was handed to the operating system, as hex digits."""
+    def finish(self) -> str:
+        """Wait until all bytes are on the disk, close the file and return their SHA-256 as hex digits."""
+        self._flush()
+        self._disk.sync(self._file)
+        self._file.close()
         return self._hash.hexdigest()
 
-
-@contextmanager
-def written(disk: Disk, path: Path) -> Iterator[WrittenFile]:
-    """Create ``path`` for writing; when the block ends, its bytes are on the disk."""
-    with path.open("xb", buffering=0) as file:
-        target = WrittenFile(disk, file)
-        yield target
-        target.flush()
-        disk.sync(file)
+    def abandon(self) -> None:
+        """Close the file as it is."""
+        self._file.close()

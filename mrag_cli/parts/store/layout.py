@@ -9,13 +9,16 @@
         documents.jsonl             a document record a line
         units.jsonl                 a unit record a line, in document order
         markers.jsonl               a marker record a line, in document order
-        *.offsets, …                one little-endian array a file, listed in `ARRAYS`
-        vectors                     float32, keys x dimension, of unit length; only with an embedder
+        arrays                      the little-endian arrays of `ARRAYS`, one after the other
+        vectors                     keys x dimension, of unit length; only with an embedder
         graph                       hnswlib's graph of the vectors; only in large segments
         <older generation>.dead     document rows of an older segment that are gone since
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
 
 FORMAT = 1
 """The index format this version writes."""
@@ -29,40 +32,106 @@ SEGMENTS = "segments"
 DOCUMENTS = "documents"
 UNITS = "units"
 MARKERS = "markers"
+RECORDS = tuple(f"{kind}.jsonl" for kind in (DOCUMENTS, UNITS, MARKERS))
 
+ARRAYS_FILE = "arrays"
 VECTORS = "vectors"
 GRAPH = "graph"
 
 DEAD_TYPE = "<u4"
-VECTOR_TYPE = "<f4"
+VECTOR_TYPES = {"float32": "<f4", "float16": "<f2"}
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """How much of everything a segment holds, dead rows included; every array's size follows from it.
+
+    Attributes:
+        documents: document records.
+        units: unit records.
+        markers: marker records.
+        keys: keys, a marker's aliases included.
+        terms: different terms in the keys.
+        term_bytes: bytes of those terms in UTF-8.
+        postings: pairs of a term and a key that has it.
+    """
+
+    documents: int
+    units: int
+    markers: int
+    keys: int
+    terms: int
+    term_bytes: int
+    postings: int
+
+
+class _Array(NamedTuple):
+    type: str
+    each: str
+    more: int
+
 
 ARRAYS = {
     # start of each record's line in its .jsonl file, and the file's end
-    "documents.offsets": "<u8",
-    "units.offsets": "<u8",
-    "markers.offsets": "<u8",
+    "documents.offsets": _Array("<u8", "documents", 1),
+    "units.offsets": _Array("<u8", "units", 1),
+    "markers.offsets": _Array("<u8", "markers", 1),
     # document rows in ascending order of their ids, and each row's place in that order
-    "documents.order": "<u4",
-    "documents.ranks": "<u4",
+    "documents.order": _Array("<u4", "documents", 0),
+    "documents.ranks": _Array("<u4", "documents", 0),
     # 16 bytes a document: a digest of its record, units and markers
-    "documents.digests": "|V16",
+    "documents.digests": _Array("|V16", "documents", 0),
     # first unit row and first marker row of each document, and the number of all
-    "documents.units": "<u4",
-    "documents.markers": "<u4",
+    "documents.units": _Array("<u4", "documents", 1),
+    "documents.markers": _Array("<u4", "documents", 1),
     # first key row of each marker, and the number of all
-    "markers.keys": "<u4",
+    "markers.keys": _Array("<u4", "markers", 1),
     # tokens of each value; of the value and the separator after it; of the header line above it
-    "markers.tokens": "<u4",
-    "markers.costs": "<u4",
-    "markers.headers": "<u4",
-    # tokens of each unit's text and the separator after it
-    "units.costs": "<u4",
+    "markers.tokens": _Array("<u4", "markers", 0),
+    "markers.costs": _Array("<u4", "markers", 0),
+    "markers.headers": _Array("<u4", "markers", 0),
+    # tokens of each unit's text; of the text and the separator after it
+    "units.tokens": _Array("<u4", "units", 0),
+    "units.costs": _Array("<u4", "units", 0),
     # the terms in ascending order of their UTF-8 bytes, run together, and where each starts
-    "terms.text": "|u1",
-    "terms.offsets": "<u8",
+    "terms.text": _Array("|u1", "term_bytes", 0),
+    "terms.offsets": _Array("<u8", "terms", 1),
     # where each term's postings start; the key row and the weight of each posting
-    "postings.offsets": "<u8",
-    "postings.rows": "<u4",
-    "postings.weights": "<f4",
+    "postings.offsets": _Array("<u8", "terms", 1),
+    "postings.rows": _Array("<u4", "postings", 0),
+    "postings.weights": _Array("<f4", "postings", 0),
 }
-RECORDS = tuple(f"{name}.jsonl" for name in (DOCUMENTS, UNITS, MARKERS))
+"""Type and length of each array, in the order in which they stand in the file `arrays`."""
+
+_ALIGNMENT = 64
+_SIZES = {"<u8": 8, "<u4": 4, "<f4": 4, "|u1": 1, "|V16": 16}
+
+
+class ArrayPlace(NamedTuple):
+    """Where an array is in the file: first byte, entries, bytes an entry."""
+
+    start: int
+    length: int
+    width: int
+
+    @property
+    def end(self) -> int:
+        """The first byte after it."""
+        return self.start + self.length * self.width
+
+
+def padding(position: int) -> int:
+    """Return the number of zero bytes between ``position`` and where the next array may start."""
+    return -position % _ALIGNMENT
+
+
+def array_places(rows: Rows) -> tuple[dict[str, ArrayPlace], int]:
+    """Return where each array of a segment is in its file, and the file's size in bytes."""
+    places: dict[str, ArrayPlace] = {}
+    position = 0
+    for name, array in ARRAYS.items():
+        position += padding(position)
+        length = getattr(rows, array.each) + array.more
+        places[name] = ArrayPlace(position, length, _SIZES[array.type])
+        position = places[name].end
+    return places, position

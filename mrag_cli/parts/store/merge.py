@@ -7,15 +7,21 @@ that fills up is merged into one segment. Each marker is so rewritten about once
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mrag_cli.parts.store import lexical
-from mrag_cli.parts.store.disk import written
-from mrag_cli.parts.store.layout import DOCUMENTS, MARKERS, UNITS, VECTORS
-from mrag_cli.parts.store.manifest import FileEntry
-from mrag_cli.parts.store.segment_writer import FolderWriter, RecordsWriter, as_bytes, write_order
+from mrag_cli.parts.store.disk import WrittenFile
+from mrag_cli.parts.store.layout import DEAD_TYPE, DOCUMENTS, GRAPH, MARKERS, UNITS, VECTORS
+from mrag_cli.parts.store.segment_writer import (
+    FolderWriter,
+    RecordsWriter,
+    as_bytes,
+    order_arrays,
+    postings_arrays,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mrag_cli.parts.store.commit import Transaction
-    from mrag_cli.parts.store.manifest import Manifest, SegmentEntry
+    from mrag_cli.parts.store.manifest import EmbedderEntry, Manifest, SegmentEntry
     from mrag_cli.parts.store.segment import Segment
     from mrag_cli.parts.store.snapshot import Snapshot
 
@@ -37,13 +43,13 @@ def due(entries: Sequence[SegmentEntry]) -> list[int]:
     """Return the numbers of the segments that should be merged into one now; empty when none should."""
     tiers: dict[int, list[int]] = {}
     for number, entry in enumerate(entries):
-        size = max(entry.live_markers, _SMALLEST_TIER)
+        size = max(entry.live(MARKERS), _SMALLEST_TIER)
         tiers.setdefault(int(np.log(size / _SMALLEST_TIER) / np.log(_TIER) + 1e-9), []).append(number)
     for _, members in sorted(tiers.items()):
         if len(members) >= _TIER:
             return members
     for number, entry in enumerate(entries):
-        if entry.keys - entry.live_keys > _MOST_DEAD * entry.keys:
+        if entry.rows.keys - entry.live("keys") > _MOST_DEAD * entry.rows.keys:
             return [number]
     return []
 
@@ -61,52 +67,77 @@ def merge_segments(
         snapshot: what is committed, open.
         numbers: which of its segments, ascending.
         threads: for hnswlib's graph.
+
+    Raises:
+        IndexCorrupt: a file of one of the segments is not what was written; nothing was changed.
     """
     manifest = snapshot.manifest
     sources = [snapshot.segments[number] for number in numbers]
+    for source in sources:
+        _check_digests(source)
     target = FolderWriter(changing.disk, changing.folder)
-    entry = _write_merged(sources, target, with_vectors=manifest.embedder is not None, threads=threads)
+    entry = _write_merged(sources, target, manifest.embedder, threads)
     rest = list(manifest.segments)
     rest[numbers[0]] = entry
     kept = [entry for number, entry in enumerate(rest) if number == numbers[0] or number not in set(numbers)]
     return changing.commit(kept, manifest.lexical, manifest.embedder)
 
 
+def _check_digests(source: Segment) -> None:
+    """Damage must not be copied: once it has a new digest, nothing shows it any more."""
+    for name, file in source.entry.files.items():
+        if name != GRAPH and hashlib.sha256(source.content(name)).hexdigest() != file.sha256:
+            raise source.corrupt(name, "not the bytes that were written")
+    dead = source.entry.dead
+    if dead and hashlib.sha256(source.dead_content).hexdigest() != dead.sha256:
+        raise source.corrupt(DEAD_TYPE, "not the bytes that were written")
+
+
 def _write_merged(
-    sources: Sequence[Segment], target: FolderWriter, *, with_vectors: bool, threads: int
+    sources: Sequence[Segment], target: FolderWriter, embedder: EmbedderEntry | None, threads: int
 ) -> SegmentEntry:
     records = RecordsWriter(target)
-    units_of: list[NDArray[Any]] = []
-    markers_of: list[NDArray[Any]] = []
-    keys_of: list[NDArray[Any]] = []
     origins: dict[str, int] = {}
-    docs: list[str] = []
-    for source in sources:
-        rows = source.live_document_rows()
-        for first, end in _runs(rows):
-            _copy_lines(source, records, first, end)
-        docs.extend(_ids(source, rows))
-        units_of.append(np.diff(source.first_units.astype(np.int64))[rows])
-        markers_of.append(np.diff(source.first_markers.astype(np.int64))[rows])
-        keys_of.append(_of_live(source, np.diff(source.first_keys.astype(np.int64))))
-        for origin, count in live_origins(source).items():
-            origins[origin] = origins.get(origin, 0) + count
-    records.close()
-    write_order(target, docs)
-    target.write_array("documents.units", _firsts(units_of))
-    target.write_array("documents.markers", _firsts(markers_of))
-    first_keys = _firsts(keys_of)
-    target.write_array("markers.keys", first_keys)
-    for name in ("markers.tokens", "markers.costs", "markers.headers"):
-        target.write_array(name, np.concatenate([_of_live(source, source.array(name)) for source in sources]))
-    target.write_array("units.costs", np.concatenate([_live_units(source) for source in sources]))
-    digests = [source.array("documents.digests")[source.live_document_rows()].tobytes() for source in sources]
-    target.write("documents.digests", b"".join(digests))
+    try:
+        for source in sources:
+            for first, end in _runs(source.live_document_rows()):
+                _copy_lines(source, records, first, end)
+            for origin, count in live_origins(source).items():
+                origins[origin] = origins.get(origin, 0) + count
+        records.close()
+    finally:
+        records.abandon()
     kept = [_kept_keys(source) for source in sources]
-    target.write_postings(lexical.merge([source.postings for source in sources], kept))
-    if with_vectors:
-        _merge_vectors(sources, kept, target, threads)
-    return target.entry(origins, len(docs), records.rows(UNITS), records.rows(MARKERS), int(first_keys[-1]))
+    rows = target.write_arrays(_arrays(sources, records, kept), sum(int(keep.sum()) for keep in kept))
+    if embedder:
+        _merge_vectors(sources, kept, target)
+        target.add_graph(embedder.dimension, embedder.dtype, threads)
+    return target.entry(rows, origins)
+
+
+def _arrays(
+    sources: Sequence[Segment], records: RecordsWriter, kept: Sequence[NDArray[np.bool_]]
+) -> Iterator[tuple[str, Any]]:
+    live = [source.live_document_rows() for source in sources]
+    yield from records.arrays()
+    docs = [
+        source.document(row).doc for source, rows in zip(sources, live, strict=True) for row in rows.tolist()
+    ]
+    yield from order_arrays(docs)
+    digests = [
+        source.array("documents.digests")[rows].tobytes() for source, rows in zip(sources, live, strict=True)
+    ]
+    yield "documents.digests", np.frombuffer(b"".join(digests), "|V16")
+    for name in ("documents.units", "documents.markers"):
+        sizes = [_sizes(source, name)[rows] for source, rows in zip(sources, live, strict=True)]
+        yield name, _firsts(sizes)
+    sizes = [_those(_sizes(source, "markers.keys"), source.live_markers) for source in sources]
+    yield "markers.keys", _firsts(sizes)
+    for name in ("markers.tokens", "markers.costs", "markers.headers"):
+        yield name, np.concatenate([_those(source.array(name), source.live_markers) for source in sources])
+    for name in ("units.tokens", "units.costs"):
+        yield name, np.concatenate([_those(source.array(name), source.live_units) for source in sources])
+    yield from postings_arrays(lexical.merge([source.postings for source in sources], kept))
 
 
 def _runs(rows: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
@@ -127,30 +158,24 @@ def _copy_lines(source: Segment, records: RecordsWriter, first: int, end: int) -
     }
     for kind, (start, stop) in ranges.items():
         starts = source.array(f"{kind}.offsets")[start : stop + 1]
-        records.add_lines(kind, source.lines(kind, int(starts[0]), int(starts[-1])), starts)
+        lines = source.content(f"{kind}.jsonl")[int(starts[0]) : int(starts[-1])]
+        records.add_together(kind, lines, starts)
 
 
-def _ids(source: Segment, rows: NDArray[np.int64]) -> Iterator[str]:
-    for row in rows.tolist():
-        yield source.document(row).doc
+def _sizes(source: Segment, name: str) -> NDArray[Any]:
+    return np.diff(source.array(name).astype(np.int64))
 
 
-def _firsts(counts: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    return np.concatenate([[0], np.cumsum(np.concatenate(counts))])
+def _firsts(sizes: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    return np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
 
 
-def _of_live(source: Segment, values: NDArray[Any]) -> NDArray[Any]:
-    return values if source.live_markers is None else values[source.live_markers]
-
-
-def _live_units(source: Segment) -> NDArray[Any]:
-    live = source.live_units
-    costs = source.array("units.costs")
-    return costs if live is None else costs[live]
+def _those(values: NDArray[Any], live: NDArray[np.bool_] | None) -> NDArray[Any]:
+    return values if live is None else values[live]
 
 
 def _kept_keys(source: Segment) -> NDArray[np.bool_]:
-    return np.ones(source.entry.keys, np.bool_) if source.live_keys is None else source.live_keys
+    return np.ones(source.entry.rows.keys, np.bool_) if source.live_keys is None else source.live_keys
 
 
 def live_origins(source: Segment) -> dict[str, int]:
@@ -158,18 +183,19 @@ def live_origins(source: Segment) -> dict[str, int]:
     counts = dict(source.entry.origins)
     for document in source.dead_documents.tolist():
         for row in range(int(source.first_markers[document]), int(source.first_markers[document + 1])):
-            counts[source.marker(row).origin] -= 1
+            origin = source.marker(row).origin
+            counts[origin] = counts.get(origin, 0) - 1
     return {origin: count for origin, count in counts.items() if count}
 
 
 def _merge_vectors(
-    sources: Sequence[Segment], kept: Sequence[NDArray[np.bool_]], target: FolderWriter, threads: int
+    sources: Sequence[Segment], kept: Sequence[NDArray[np.bool_]], target: FolderWriter
 ) -> None:
-    path = target.folder / VECTORS
-    with written(target.disk, path) as file:
+    file = WrittenFile(target.disk, target.folder / VECTORS)
+    try:
         for source, keep in zip(sources, kept, strict=True):
             for first, end in _runs(np.flatnonzero(keep)):
                 file.write(as_bytes(source.vectors[first:end]))
-    target.files[VECTORS] = FileEntry(file.size, file.digest)
-    dimension = sources[0].vectors.shape[1]
-    target.add_graph(np.fromfile(path, np.float32).reshape(-1, dimension), threads)
+        target.add(VECTORS, file)
+    finally:
+        file.abandon()

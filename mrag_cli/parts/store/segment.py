@@ -4,29 +4,33 @@ from __future__ import annotations
 
 import mmap
 import os
+import stat
+from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import orjson
 
-from mrag_cli.ground.errors import IndexCorrupt
+from mrag_cli.ground.errors import IndexCorrupt, IndexUnsupported, InputError
 from mrag_cli.parts.store.layout import (
     ARRAYS,
+    ARRAYS_FILE,
     DEAD_TYPE,
     DOCUMENTS,
     GRAPH,
     MARKERS,
-    RECORDS,
     UNITS,
-    VECTOR_TYPE,
+    VECTOR_TYPES,
     VECTORS,
+    array_places,
 )
 from mrag_cli.parts.store.lexical import Postings
 from mrag_cli.records.lines import Fields
 from mrag_cli.records.stream import read_document, read_marker, read_unit
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -34,12 +38,17 @@ if TYPE_CHECKING:
     from mrag_cli.parts.store.manifest import EmbedderEntry, SegmentEntry
     from mrag_cli.records.models import Document, Marker, Unit
 
+R = TypeVar("R")
+
+_BLOCK = 1 << 16
+"""Vectors that are widened to float32 at a time."""
+
 
 class Segment:
     """A segment opened for reading; nothing of it is in memory until it is touched.
 
     Every file is opened, and its size checked against the manifest, at once, so that the segment stays
-    readable when a later commit removes its files.
+    readable when a later commit removes its files. Only the graph, which hnswlib reads by name, is not.
 
     Args:
         root: the index's ``segments`` folder.
@@ -54,18 +63,71 @@ class Segment:
     def __init__(self, root: Path, entry: SegmentEntry, embedder: EmbedderEntry | None) -> None:
         self.entry = entry
         self.folder = root / entry.name
-        self._mapped = {
-            name: _map(self.folder / name, entry.files[name].size)
-            for name in (*ARRAYS, *RECORDS, *((VECTORS,) if embedder else ()))
+        with _opened_folder(self.folder) as folder:
+            self._mapped = {
+                name: _map(self.folder / name, folder, file.size)
+                for name, file in entry.files.items()
+                if name != GRAPH
+            }
+            if GRAPH in entry.files:
+                os.close(_open_sized(self.folder / GRAPH, folder, entry.files[GRAPH].size))
+        self._dead_path = root / entry.dead.name if entry.dead else self.folder
+        self._dead: mmap.mmap | bytes = b""
+        if entry.dead:
+            with _opened_folder(self._dead_path.parent) as folder:
+                self._dead = _map(self._dead_path, folder, entry.dead.size)
+        self._places = array_places(entry.rows)[0]
+        self._arrays: dict[str, NDArray[Any]] = {}
+        self._embedder = embedder
+        self._check_ends()
+
+    def _check_ends(self) -> None:
+        """Check that the arrays that point elsewhere end where that ends."""
+        rows = self.entry.rows
+        ends = {
+            "documents.units": rows.units,
+            "documents.markers": rows.markers,
+            "markers.keys": rows.keys,
+            "terms.offsets": rows.term_bytes,
+            "postings.offsets": rows.postings,
         }
-        self._dimension = embedder.dimension if embedder else 0
-        if GRAPH in entry.files:
-            _check_size(self.folder / GRAPH, entry.files[GRAPH].size)
-        self._dead = _map(root / entry.dead.name, entry.dead.size) if entry.dead else b""
+        ends |= {
+            f"{kind}.offsets": self.entry.files[f"{kind}.jsonl"].size for kind in (DOCUMENTS, UNITS, MARKERS)
+        }
+        for name, end in ends.items():
+            if self.array(name)[-1] != end:
+                raise self.corrupt(ARRAYS_FILE, f"{name} contradicts the manifest")
+
+    def corrupt(self, file: str, what: str) -> IndexCorrupt:
+        """Return the error for a file of this segment whose content cannot be what was written."""
+        path = self._dead_path if file == DEAD_TYPE else self.folder / file
+        return IndexCorrupt(
+            f"{path}: {what}; `mrag verify` tells which files are damaged: restore the directory from a "
+            "copy or build it again"
+        )
 
     def array(self, name: str) -> NDArray[Any]:
         """Return one of the segment's arrays, read-only and memory-mapped."""
-        return np.frombuffer(self._mapped[name], ARRAYS[name])
+        found = self._arrays.get(name)
+        if found is None:
+            place = self._places[name]
+            kind = ARRAYS[name].type
+            found = (
+                np.frombuffer(self._mapped[ARRAYS_FILE], kind, place.length, place.start)
+                if place.length
+                else np.empty(0, kind)
+            )
+            self._arrays[name] = found
+        return found
+
+    def content(self, file: str) -> mmap.mmap | bytes:
+        """Return the bytes of one of the segment's files but the graph, memory-mapped."""
+        return self._mapped[file]
+
+    @property
+    def dead_content(self) -> mmap.mmap | bytes:
+        """The bytes of the file of dead rows."""
+        return self._dead
 
     @cached_property
     def postings(self) -> Postings:
@@ -79,9 +141,26 @@ class Segment:
         )
 
     @cached_property
-    def vectors(self) -> NDArray[np.float32]:
-        """The keys' vectors, float32, (keys, dimension), of unit length."""
-        return np.frombuffer(self._mapped[VECTORS], VECTOR_TYPE).reshape(-1, self._dimension)
+    def vectors(self) -> NDArray[Any]:
+        """The keys' vectors as stored: float32 or float16, (keys, dimension), of unit length."""
+        assert self._embedder is not None  # noqa: S101 - asked for only where there are vectors
+        shape = (self.entry.rows.keys, self._embedder.dimension)
+        kind = VECTOR_TYPES[self._embedder.dtype]
+        return (
+            np.frombuffer(self._mapped[VECTORS], kind).reshape(shape) if shape[0] else np.empty(shape, kind)
+        )
+
+    def products(self, vector: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the inner product of each key's vector with ``vector``: float32, (keys,)."""
+        vectors = self.vectors
+        if vectors.dtype == np.float32:
+            found: NDArray[np.float32] = vectors @ vector
+            return found
+        parts = [
+            vectors[start : start + _BLOCK].astype(np.float32) @ vector
+            for start in range(0, len(vectors), _BLOCK)
+        ]
+        return np.concatenate(parts) if parts else np.empty(0, np.float32)
 
     @cached_property
     def first_units(self) -> NDArray[np.uint32]:
@@ -101,64 +180,83 @@ class Segment:
     @cached_property
     def dead_documents(self) -> NDArray[np.uint32]:
         """Rows of the documents that are gone, ascending: uint32."""
-        return np.frombuffer(self._dead, DEAD_TYPE)
+        rows = np.frombuffer(self._dead, DEAD_TYPE) if self._dead else np.empty(0, DEAD_TYPE)
+        if len(rows) and (rows[-1] >= self.entry.rows.documents or (rows[1:] <= rows[:-1]).any()):
+            raise self.corrupt(DEAD_TYPE, "not rows in ascending order")
+        return rows
 
     @cached_property
     def live_markers(self) -> NDArray[np.bool_] | None:
         """Which markers are live: bool, (markers,); None when all are."""
-        return self._live(self.first_markers, self.entry.markers)
+        return self._live(self.first_markers, MARKERS)
 
     @cached_property
     def live_keys(self) -> NDArray[np.bool_] | None:
         """Which keys are live: bool, (keys,); None when all are."""
-        return self._live(self.first_keys[self.first_markers], self.entry.keys)
+        dead = self.dead_documents
+        return self._live(self.first_keys[self.first_markers] if len(dead) else self.first_markers, "keys")
 
     @cached_property
     def live_units(self) -> NDArray[np.bool_] | None:
         """Which units are live: bool, (units,); None when all are."""
-        return self._live(self.first_units, self.entry.units)
+        return self._live(self.first_units, UNITS)
 
-    def lines(self, kind: str, start: int, end: int) -> bytes:
-        """Return bytes of a record file."""
-        found: bytes = self._mapped[f"{kind}.jsonl"][start:end]
-        return found
-
-    def _live(self, firsts: NDArray[np.uint32], rows: int) -> NDArray[np.bool_] | None:
+    def _live(self, firsts: NDArray[np.uint32], kind: str) -> NDArray[np.bool_] | None:
         dead = self.dead_documents
         if not len(dead):
             return None
-        live = np.ones(rows, np.bool_)
+        live = np.ones(getattr(self.entry.rows, kind), np.bool_)
         for start, end in zip(firsts[dead].tolist(), firsts[dead + 1].tolist(), strict=True):
             live[start:end] = False
+        if np.count_nonzero(live) != self.entry.live(kind):
+            raise self.corrupt(DEAD_TYPE, "not the rows that the manifest counts")
         return live
 
-    def _line(self, kind: str, row: int) -> bytes:
-        start, end = self.array(f"{kind}.offsets")[row : row + 2].tolist()
-        return self.lines(kind, start, end)
+    def record_line(self, kind: str, row: int) -> bytes:
+        """Return the line of a record, with its newline.
 
-    def _fields(self, kind: str, row: int) -> Fields:
+        Args:
+            kind: ``documents``, ``units`` or ``markers``.
+            row: its row.
+
+        Raises:
+            IndexCorrupt: there is no such row, or it is no line.
+        """
+        place = self.array(f"{kind}.offsets")[row : row + 2].tolist() if row >= 0 else []
+        line: bytes = self._mapped[f"{kind}.jsonl"][slice(*place)] if len(place) == 2 else b""
+        if not line.endswith(b"\n"):
+            raise self.corrupt(f"{kind}.jsonl", f"row {row} is not there")
+        return line
+
+    def _record(self, kind: str, row: int, read: Callable[[Fields], R]) -> R:
+        line = self.record_line(kind, row)
         path = str(self.folder / f"{kind}.jsonl")
         try:
-            value = orjson.loads(self._line(kind, row))
-        except orjson.JSONDecodeError:
-            raise IndexCorrupt(f"{path}: row {row} is not a record; `mrag verify` tells more") from None
-        return Fields(path, row + 1, value)
+            value = orjson.loads(line)
+            if type(value) is dict:
+                return read(Fields(path, row + 1, value))
+        except (orjson.JSONDecodeError, InputError, IndexUnsupported):
+            pass
+        raise self.corrupt(f"{kind}.jsonl", f"row {row} is not a record")
 
     def document(self, row: int) -> Document:
         """Return a document record."""
-        return read_document(self._fields(DOCUMENTS, row))
+        return self._record(DOCUMENTS, row, read_document)
 
     def unit(self, row: int) -> Unit:
         """Return a unit record."""
-        return read_unit(self._fields(UNITS, row))
+        return self._record(UNITS, row, read_unit)
 
     def marker(self, row: int) -> Marker:
         """Return a marker record."""
-        return read_marker(self._fields(MARKERS, row))
+        return self._record(MARKERS, row, read_marker)
 
     def document_of(self, marker_row: int) -> int:
         """Return the document row of a marker row."""
-        return int(np.searchsorted(self.first_markers, marker_row, side="right")) - 1
+        row = int(np.searchsorted(self.first_markers, marker_row, side="right")) - 1
+        if not 0 <= row < self.entry.rows.documents:
+            raise self.corrupt(ARRAYS_FILE, f"marker {marker_row} is in no document")
+        return row
 
     def find(self, doc: str) -> int | None:
         """Return the row of the document ``doc``, dead or live, or None.
@@ -190,42 +288,58 @@ class Segment:
 
     def live_document_rows(self) -> NDArray[np.int64]:
         """Return the rows of the documents that are there, ascending."""
-        rows = np.arange(self.entry.documents)
+        rows = np.arange(self.entry.rows.documents)
         return (
             np.setdiff1d(rows, self.dead_documents, assume_unique=True) if len(self.dead_documents) else rows
         )
 
 
-def _open(path: Path) -> int:
+@contextmanager
+def _opened_folder(path: Path) -> Iterator[int]:
+    """Open a folder below ``segments``; neither it nor ``segments`` may be a symbolic link."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    place = path.parent
     try:
-        return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        above = os.open(place, flags)
+        try:
+            place = path
+            folder = os.open(path.name, flags, dir_fd=above)
+        finally:
+            os.close(above)
     except FileNotFoundError:
+        raise FileNotFoundError(2, "missing", str(place)) from None
+    except NotADirectoryError:
+        raise IndexCorrupt(f"{place}: not the folder that was written") from None
+    try:
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def _open_sized(path: Path, folder: int, size: int) -> int:
+    try:
+        descriptor = os.open(
+            path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder
+        )
+    except FileNotFoundError:
+        raise FileNotFoundError(2, "missing", str(path)) from None
+    except PermissionError:
         raise
     except OSError as error:
         raise IndexCorrupt(f"{path}: cannot be read ({error.strerror})") from None
-
-
-def _checked(descriptor: int, path: Path, size: int) -> None:
-    found = os.fstat(descriptor).st_size
-    if found != size:
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or status.st_size != size:
+        os.close(descriptor)
         raise IndexCorrupt(
-            f"{path}: {found} bytes where {size} were written; "
+            f"{path}: {status.st_size} bytes where {size} were written; "
             "restore the directory from a copy or build it again"
         )
+    return descriptor
 
 
-def _check_size(path: Path, size: int) -> None:
-    descriptor = _open(path)
+def _map(path: Path, folder: int, size: int) -> mmap.mmap | bytes:
+    descriptor = _open_sized(path, folder, size)
     try:
-        _checked(descriptor, path, size)
-    finally:
-        os.close(descriptor)
-
-
-def _map(path: Path, size: int) -> mmap.mmap | bytes:
-    descriptor = _open(path)
-    try:
-        _checked(descriptor, path, size)
         return mmap.mmap(descriptor, size, prot=mmap.PROT_READ) if size else b""
     finally:
         os.close(descriptor)

@@ -4,33 +4,37 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import orjson
 
+from mrag_cli.ground.errors import IndexUnsupported
+from mrag_cli.parts.costs import costs, header_cost
 from mrag_cli.parts.store import lexical
-from mrag_cli.parts.store.disk import Disk, WrittenFile, written
+from mrag_cli.parts.store.disk import Disk, WrittenFile
 from mrag_cli.parts.store.graph import write_graph
 from mrag_cli.parts.store.layout import (
     ARRAYS,
+    ARRAYS_FILE,
     DOCUMENTS,
     GRAPH,
     MARKERS,
     RECORDS,
     UNITS,
-    VECTOR_TYPE,
+    VECTOR_TYPES,
     VECTORS,
+    Rows,
+    array_places,
+    padding,
 )
 from mrag_cli.parts.store.manifest import DEFAULT_PIVOT, FileEntry, LexicalSettings, SegmentEntry
 from mrag_cli.parts.terms import terms
-from mrag_cli.parts.tokens import SEPARATOR, counts
 from mrag_cli.records.stream import document_json, marker_json, unit_json
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -39,16 +43,17 @@ if TYPE_CHECKING:
     from mrag_cli.records.models import DocumentGroup
 
 _EMBEDDED_AT_ONCE = 256
-_NUMBERS = (
+_COLLECTED = (
     "documents.units",
     "documents.markers",
     "markers.keys",
     "markers.tokens",
     "markers.costs",
     "markers.headers",
+    "units.tokens",
     "units.costs",
 )
-"""The arrays that are collected while documents come in."""
+"""The arrays that are collected while documents come in, in the format's order."""
 _PIVOT_STEPS = 2
 """Steps of the length pivot's grid between one power of two and the next."""
 
@@ -78,24 +83,54 @@ class FolderWriter:
 
     def write(self, name: str, content: bytes | memoryview) -> None:
         """Write a whole file."""
-        with written(self.disk, self.folder / name) as file:
+        file = WrittenFile(self.disk, self.folder / name)
+        try:
             file.write(content)
-        self.files[name] = FileEntry(file.size, file.digest)
+            self.add(name, file)
+        finally:
+            file.abandon()
 
-    def write_array(self, name: str, values: Any) -> None:
-        """Write one of the format's arrays in its own type."""
-        self.write(name, as_bytes(np.ascontiguousarray(values, ARRAYS[name])))
+    def add(self, name: str, file: WrittenFile) -> None:
+        """Finish a file of this folder and remember it."""
+        digest = file.finish()
+        self.files[name] = FileEntry(file.size, digest)
 
-    def write_postings(self, postings: Postings) -> None:
-        """Write the lexical arrays."""
-        self.write_array("terms.text", postings.terms_text)
-        self.write_array("terms.offsets", postings.terms_offsets)
-        self.write_array("postings.offsets", postings.offsets)
-        self.write_array("postings.rows", postings.rows)
-        self.write_array("postings.weights", postings.weights)
+    def write_arrays(self, arrays: Iterable[tuple[str, Any]], keys: int) -> Rows:
+        """Write the segment's arrays, which must come in the format's order.
 
-    def add_graph(self, vectors: NDArray[np.float32], threads: int) -> None:
-        """Build and write hnswlib's graph of the vectors, if there are enough of them to need one."""
+        Args:
+            arrays: name and entries of each; they may be computed as they are asked for.
+            keys: number of keys, which no array counts.
+        """
+        lengths: dict[str, int] = {}
+        file = WrittenFile(self.disk, self.folder / ARRAYS_FILE)
+        try:
+            for name, entries in arrays:
+                values = np.ascontiguousarray(entries, ARRAYS[name].type)
+                file.write(bytes(padding(file.size)))
+                file.write(as_bytes(values))
+                lengths[name] = len(values)
+            self.add(ARRAYS_FILE, file)
+        finally:
+            file.abandon()
+        assert [*lengths] == [*ARRAYS]  # noqa: S101 - the callers' arrays come in the format's order
+        rows = Rows(
+            documents=lengths["documents.order"],
+            units=lengths["units.tokens"],
+            markers=lengths["markers.tokens"],
+            keys=keys,
+            terms=lengths["terms.offsets"] - 1,
+            term_bytes=lengths["terms.text"],
+            postings=lengths["postings.rows"],
+        )
+        assert array_places(rows)[1] == file.size  # noqa: S101 - what every reader expects
+        return rows
+
+    def add_graph(self, dimension: int, dtype: str, threads: int) -> None:
+        """Build and write hnswlib's graph of the vectors' file, if they are enough to need one."""
+        if not self.files[VECTORS].size:
+            return
+        vectors = np.memmap(self.folder / VECTORS, VECTOR_TYPES[dtype], "r").reshape(-1, dimension)
         entry = write_graph(self.disk, self.folder / GRAPH, vectors, threads)
         if entry:
             self.files[GRAPH] = entry
@@ -105,21 +140,28 @@ class FolderWriter:
         self.disk.sync_folder(self.folder)
         self.disk.sync_folder(self.folder.parent)
 
-    def entry(
-        self, origins: dict[str, int], documents: int, units: int, markers: int, keys: int
-    ) -> SegmentEntry:
+    def entry(self, rows: Rows, origins: dict[str, int]) -> SegmentEntry:
         """Sync the folder and return the manifest's entry for it."""
         self.sync()
-        return SegmentEntry(self.folder.name, documents, units, markers, keys, origins, self.files)
+        return SegmentEntry(self.folder.name, rows, origins, self.files)
 
 
-def write_order(target: FolderWriter, docs: Sequence[str]) -> None:
-    """Write the order of the documents' ids and each one's place in it."""
+def order_arrays(docs: Sequence[str]) -> Iterator[tuple[str, NDArray[np.uint32]]]:
+    """Yield the order of the documents' ids and each one's place in it."""
     order = np.array(sorted(range(len(docs)), key=docs.__getitem__), np.uint32)
     ranks = np.empty_like(order)
     ranks[order] = np.arange(len(order), dtype=np.uint32)
-    target.write_array("documents.order", order)
-    target.write_array("documents.ranks", ranks)
+    yield "documents.order", order
+    yield "documents.ranks", ranks
+
+
+def postings_arrays(postings: Postings) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Yield the lexical arrays."""
+    yield "terms.text", postings.terms_text
+    yield "terms.offsets", postings.terms_offsets
+    yield "postings.offsets", postings.offsets
+    yield "postings.rows", postings.rows
+    yield "postings.weights", postings.weights
 
 
 class RecordsWriter:
@@ -127,19 +169,17 @@ class RecordsWriter:
 
     def __init__(self, target: FolderWriter) -> None:
         self._target = target
-        self._stack = ExitStack()
-        self._files: dict[str, WrittenFile] = {
-            name: self._stack.enter_context(written(target.disk, target.folder / name)) for name in RECORDS
-        }
-        self.offsets = {kind: array("Q", [0]) for kind in (DOCUMENTS, UNITS, MARKERS)}
+        self._files = {name: WrittenFile(target.disk, target.folder / name) for name in RECORDS}
+        self._offsets = {kind: array("Q", [0]) for kind in (DOCUMENTS, UNITS, MARKERS)}
 
-    def add(self, kind: str, line: bytes) -> None:
-        """Append a record's line, newline included."""
-        file = self._files[f"{kind}.jsonl"]
-        file.write(line)
-        self.offsets[kind].append(file.size)
+    def add(self, kind: str, lines: Iterable[bytes]) -> None:
+        """Append records' lines, newlines included."""
+        file, offsets = self._files[f"{kind}.jsonl"], self._offsets[kind]
+        for line in lines:
+            file.write(line)
+            offsets.append(file.size)
 
-    def add_lines(self, kind: str, lines: memoryview | bytes, starts: NDArray[np.uint64]) -> None:
+    def add_together(self, kind: str, lines: memoryview | bytes, starts: NDArray[np.uint64]) -> None:
         """Append the lines of several records.
 
         Args:
@@ -148,24 +188,55 @@ class RecordsWriter:
             starts: uint64, (records + 1,), where each starts; the first is the start of ``lines`` itself.
         """
         file = self._files[f"{kind}.jsonl"]
-        self.offsets[kind].frombytes((starts[1:] - starts[0] + np.uint64(file.size)).tobytes())
+        self._offsets[kind].frombytes((starts[1:] - starts[0] + np.uint64(file.size)).tobytes())
         file.write(lines)
 
     def rows(self, kind: str) -> int:
         """Return the number of records of a kind so far."""
-        return len(self.offsets[kind]) - 1
+        return len(self._offsets[kind]) - 1
 
     def close(self) -> None:
-        """Finish the files and write where their records start."""
-        self._stack.close()
+        """Finish the files."""
         for name, file in self._files.items():
-            self._target.files[name] = FileEntry(file.size, file.digest)
-        for kind, offsets in self.offsets.items():
-            self._target.write_array(f"{kind}.offsets", offsets)
+            self._target.add(name, file)
+
+    def arrays(self) -> Iterator[tuple[str, array[int]]]:
+        """Yield where the records start."""
+        for kind, offsets in self._offsets.items():
+            yield f"{kind}.offsets", offsets
 
     def abandon(self) -> None:
-        """Close the files without finishing them."""
-        self._stack.close()
+        """Close the files as they are."""
+        for file in self._files.values():
+            file.abandon()
+
+
+class GroupLines(NamedTuple):
+    """A document as an index stores it.
+
+    Attributes:
+        document, units, markers: the lines of its records, members sorted by name. A marker's ``tokens``
+            are left out: they are counted, and stored as a number.
+        digest: 16 bytes that tell this state of the document from any other.
+    """
+
+    document: bytes
+    units: list[bytes]
+    markers: list[bytes]
+    digest: bytes
+
+    @classmethod
+    def of(cls, group: DocumentGroup) -> GroupLines:
+        """Return a document's lines."""
+        document = _line(document_json(group.document))
+        units = [_line(unit_json(unit)) for unit in group.units]
+        markers = []
+        for marker in group.markers:
+            record = marker_json(marker)
+            record.pop("tokens", None)
+            markers.append(_line(record))
+        digest = hashlib.blake2b(b"".join((document, *units, *markers)), digest_size=16)
+        return cls(document, units, markers, digest.digest())
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +247,8 @@ class SegmentSettings:
         lexical: BM25's parameters.
         derive_pivot: take the length pivot from the keys instead, for a new index.
         embedder: for the dense path, or None.
+        dtype: of stored vectors, ``float32`` or ``float16``.
+        dimension: that the embedder's vectors must have; 0 for any.
         threads: for hnswlib's graph; one gives the same bytes every time.
     """
 
@@ -183,25 +256,15 @@ class SegmentSettings:
     embedder: Embedder | None = None
     threads: int = 1
     derive_pivot: bool = False
-
-
-def group_digest(group: DocumentGroup) -> bytes:
-    """Return 16 bytes that tell this state of a document, with its units and markers, from any other."""
-    digest = hashlib.blake2b(digest_size=16)
-    for record in (
-        document_json(group.document),
-        *map(unit_json, group.units),
-        *map(marker_json, group.markers),
-    ):
-        digest.update(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_SORT_KEYS))
-    return digest.digest()
+    dtype: str = "float32"
+    dimension: int = 0
 
 
 class SegmentWriter:
     """Collects documents into a segment.
 
-    Records go to the disk as they come; in memory stay about 100 bytes a key (its terms and numbers),
-    the vocabulary, and the vectors.
+    Records and vectors go to the disk as they come; in memory stay about 150 bytes a key (its terms and
+    numbers) and the vocabulary.
 
     Args:
         disk: where every change goes through.
@@ -215,64 +278,50 @@ class SegmentWriter:
         self._records = RecordsWriter(self._target)
         self._docs: list[str] = []
         self._digests: list[bytes] = []
-        self._numbers = {name: array("I") for name in _NUMBERS}
+        self._collected = {name: array("I") for name in _COLLECTED}
         self._origins: dict[str, int] = {}
         self._vocabulary: dict[str, int] = {}
         self._ids = array("I")
         self._lengths = array("I")
-        self._unembedded: list[str] = []
-        self._vectors: list[NDArray[np.float32]] = []
+        self._vectors = _VectorsWriter(self._target, settings) if settings.embedder else None
 
     @property
     def documents(self) -> int:
         """Documents so far."""
         return len(self._docs)
 
-    @property
-    def markers(self) -> int:
-        """Markers so far."""
-        return self._records.rows(MARKERS)
-
-    def add(self, group: DocumentGroup) -> None:
-        """Add a document with its units and markers."""
-        records, numbers = self._records, self._numbers
-        numbers["documents.units"].append(records.rows(UNITS))
-        numbers["documents.markers"].append(records.rows(MARKERS))
+    def add(self, group: DocumentGroup, lines: GroupLines | None = None) -> None:
+        """Add a document with its units and markers; ``lines`` are its own, if they are there already."""
+        lines = lines or GroupLines.of(group)
+        records, collected = self._records, self._collected
+        collected["documents.units"].append(records.rows(UNITS))
+        collected["documents.markers"].append(records.rows(MARKERS))
         self._docs.append(group.document.doc)
-        self._digests.append(group_digest(group))
-        records.add(DOCUMENTS, _line(document_json(group.document)))
-        for unit in group.units:
-            records.add(UNITS, _line(unit_json(unit)))
-        numbers["units.costs"].extend(counts([unit.text.strip() + SEPARATOR for unit in group.units]))
+        self._digests.append(lines.digest)
+        records.add(DOCUMENTS, [lines.document])
+        records.add(UNITS, lines.units)
+        records.add(MARKERS, lines.markers)
+        texts = [unit.text.strip() for unit in group.units]
         values = [marker.value.strip() for marker in group.markers]
-        tokens = counts(values)
-        numbers["markers.tokens"].extend(tokens)
-        numbers["markers.costs"].extend(counts([value + SEPARATOR for value in values]))
-        for marker, value_tokens in zip(group.markers, tokens, strict=True):
-            record = marker_json(marker)
-            record["tokens"] = value_tokens
-            records.add(MARKERS, _line(record))
-            numbers["markers.keys"].append(len(self._lengths))
-            header = marker.header.strip()
-            numbers["markers.headers"].append(counts([header + "\n"])[0] if header else 0)
+        tokens, with_separator = costs(texts + values)
+        collected["units.tokens"].extend(tokens[: len(texts)])
+        collected["units.costs"].extend(with_separator[: len(texts)])
+        collected["markers.tokens"].extend(tokens[len(texts) :])
+        collected["markers.costs"].extend(with_separator[len(texts) :])
+        for marker in group.markers:
+            collected["markers.keys"].append(len(self._lengths))
+            collected["markers.headers"].append(header_cost(marker.header.strip()))
             self._origins[marker.origin] = self._origins.get(marker.origin, 0) + 1
             for key in marker.keys:
                 self._add_key(key)
 
     def _add_key(self, key: str) -> None:
-        number = self._vocabulary.setdefault
-        found = [number(term, len(self._vocabulary)) for term in terms(key)]
+        vocabulary = self._vocabulary
+        found = [vocabulary.setdefault(term, len(vocabulary)) for term in terms(key)]
         self._ids.extend(found)
         self._lengths.append(len(found))
-        if self._settings.embedder:
-            self._unembedded.append(key)
-            if len(self._unembedded) >= _EMBEDDED_AT_ONCE:
-                self._embed()
-
-    def _embed(self) -> None:
-        if self._settings.embedder and self._unembedded:
-            self._vectors.append(self._settings.embedder.embed(self._unembedded))
-            self._unembedded = []
+        if self._vectors:
+            self._vectors.add(key)
 
     def finish(self) -> tuple[SegmentEntry, LexicalSettings, int]:
         """Write the rest and return the manifest's entry, BM25's parameters and the vectors' dimension.
@@ -280,45 +329,73 @@ class SegmentWriter:
         The dimension is 0 without an embedder.
         """
         self._records.close()
+        dimension = self._vectors.finish() if self._vectors else 0
         lengths = np.array(self._lengths, np.uint32)
         settings = self._settings.lexical
         if self._settings.derive_pivot:
             settings = replace(settings, pivot=length_pivot(lengths))
-        numbers = self._numbers
-        numbers["documents.units"].append(self._records.rows(UNITS))
-        numbers["documents.markers"].append(self._records.rows(MARKERS))
-        numbers["markers.keys"].append(len(lengths))
-        write_order(self._target, self._docs)
-        for name, values in numbers.items():
-            self._target.write_array(name, values)
-        self._target.write("documents.digests", b"".join(self._digests))
-        ids = np.array(self._ids, np.uint32)
-        del self._ids, self._lengths
-        self._target.write_postings(lexical.build(self._vocabulary, ids, lengths, settings))
-        dimension = self._finish_vectors()
-        entry = self._target.entry(
-            self._origins,
-            len(self._docs),
-            self._records.rows(UNITS),
-            self._records.rows(MARKERS),
-            len(lengths),
-        )
-        return entry, settings, dimension
+        rows = self._target.write_arrays(self._arrays(lengths, settings), len(lengths))
+        return self._target.entry(rows, self._origins), settings, dimension
 
-    def _finish_vectors(self) -> int:
-        if not self._settings.embedder:
-            return 0
-        self._embed()
-        if not self._vectors:  # the dimension must be known even where there is nothing to embed yet
-            self._vectors.append(self._settings.embedder.embed(["dimension"])[:0])
-        vectors = np.concatenate(self._vectors)
-        self._target.write(VECTORS, as_bytes(np.ascontiguousarray(vectors, VECTOR_TYPE)))
-        self._target.add_graph(vectors, self._settings.threads)
-        return int(vectors.shape[1])
+    def _arrays(self, lengths: NDArray[np.uint32], settings: LexicalSettings) -> Iterator[tuple[str, Any]]:
+        yield from self._records.arrays()
+        yield from order_arrays(self._docs)
+        yield "documents.digests", np.frombuffer(b"".join(self._digests), "|V16")
+        collected = self._collected
+        collected["documents.units"].append(self._records.rows(UNITS))
+        collected["documents.markers"].append(self._records.rows(MARKERS))
+        collected["markers.keys"].append(len(lengths))
+        yield from collected.items()
+        ids = np.frombuffer(self._ids, np.uint32) if self._ids else np.empty(0, np.uint32)
+        yield from postings_arrays(lexical.build(self._vocabulary, ids, lengths, settings))
 
     def abandon(self) -> None:
         """Stop writing; what was written is no part of the index and the next writer removes it."""
         self._records.abandon()
+        if self._vectors:
+            self._vectors.abandon()
+
+
+class _VectorsWriter:
+    """Embeds keys and writes their vectors, some hundreds at a time."""
+
+    def __init__(self, target: FolderWriter, settings: SegmentSettings) -> None:
+        assert settings.embedder is not None  # noqa: S101 - made only where there is one
+        self._embedder = settings.embedder
+        self._settings = settings
+        self._target = target
+        self._file = WrittenFile(target.disk, target.folder / VECTORS)
+        self._waiting: list[str] = []
+        self._dimension = settings.dimension
+
+    def add(self, key: str) -> None:
+        self._waiting.append(key)
+        if len(self._waiting) >= _EMBEDDED_AT_ONCE:
+            self._embed()
+
+    def _embed(self) -> None:
+        # The dimension must be known even where there is nothing to embed.
+        vectors = self._embedder.embed(self._waiting or ["dimension"])[: len(self._waiting)]
+        dimension = vectors.shape[1]
+        if self._dimension not in (0, dimension):
+            raise IndexUnsupported(
+                f"{self._embedder.name}: vectors of {dimension} dimensions where {self._dimension} are "
+                "expected; it is another model than before"
+            )
+        self._dimension = dimension
+        stored = np.ascontiguousarray(vectors, VECTOR_TYPES[self._settings.dtype])
+        self._file.write(as_bytes(stored))
+        self._waiting = []
+
+    def finish(self) -> int:
+        if self._waiting or not self._dimension:
+            self._embed()
+        self._target.add(VECTORS, self._file)
+        self._target.add_graph(self._dimension, self._settings.dtype, self._settings.threads)
+        return self._dimension
+
+    def abandon(self) -> None:
+        self._file.abandon()
 
 
 def length_pivot(lengths: NDArray[np.uint32]) -> float:
@@ -331,4 +408,4 @@ def length_pivot(lengths: NDArray[np.uint32]) -> float:
 
 
 def _line(record: dict[str, Any]) -> bytes:
-    return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
+    return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_SORT_KEYS)

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from mrag_cli.ground.errors import IndexCorrupt, IndexUnsupported
-from mrag_cli.parts.store.layout import SEGMENTS
+from mrag_cli.parts.store.layout import MARKERS, SEGMENTS
 from mrag_cli.parts.store.manifest import Manifest, read_manifest
 from mrag_cli.parts.store.segment import Segment
 from mrag_cli.parts.terms import TERMS_VERSION
+from mrag_cli.parts.tokens import ENCODING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,21 +57,20 @@ class Snapshot:
             except FileNotFoundError as error:
                 missing = error.filename
             # A commit between the two reads may have removed a segment; only then is it worth another look.
-            generation = manifest.generation
-            manifest = read_manifest(directory)
-            if manifest.generation == generation:
+            earlier, manifest = manifest, read_manifest(directory)
+            if manifest == earlier:
                 break
         raise IndexCorrupt(f"{missing}: missing; restore the directory from a copy or build it again")
 
     @cached_property
     def live_keys(self) -> int:
         """Number of keys of live markers: BM25's ``N``."""
-        return sum(entry.live_keys for entry in self.manifest.segments)
+        return sum(entry.live("keys") for entry in self.manifest.segments)
 
     @cached_property
     def live_markers(self) -> int:
         """Number of live markers."""
-        return sum(entry.live_markers for entry in self.manifest.segments)
+        return sum(entry.live(MARKERS) for entry in self.manifest.segments)
 
     def find(self, doc: str) -> Place | None:
         """Return where the live document ``doc`` is, or None."""
@@ -97,6 +97,11 @@ def _open_segments(directory: Path, manifest: Manifest) -> tuple[Segment, ...]:
         raise IndexUnsupported(
             f"{directory}: built with version {manifest.terms} of the lexical terms, this version has "
             f"{TERMS_VERSION}; build the index again from its stream"
+        )
+    if manifest.encoding != ENCODING:
+        raise IndexUnsupported(
+            f"{directory}: its tokens are those of {manifest.encoding}, this version counts {ENCODING}; "
+            "build the index again from its stream"
         )
     root = directory / SEGMENTS
     return tuple(Segment(root, entry, manifest.embedder) for entry in manifest.segments)
