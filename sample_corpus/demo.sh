@@ -10,8 +10,8 @@ root=$(dirname -- "$here")
 prepare_environment ""
 
 # The demo writes nothing into the checkout, and shows what happens with no model configured.
-PYTHONPYCACHEPREFIX=$venv/pycache
-export PYTHONPYCACHEPREFIX
+PYTHONDONTWRITEBYTECODE=1
+export PYTHONDONTWRITEBYTECODE
 unset MRAG_MODEL MRAG_EMBEDDER MRAG_CACHE
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/mrag-demo.XXXXXX")
