@@ -1,6 +1,6 @@
 """Options of the commands that ask a language model, and the client they make of them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +11,7 @@ from mrag_cli.ground.errors import UsageError
 
 if TYPE_CHECKING:
     from mrag_cli.ground.report import Reporter
-    from mrag_cli.parts.llm.client import Client, ClientSettings
+    from mrag_cli.parts.llm.client import ClientSettings
 
 Model = Annotated[
     str | None,
@@ -125,6 +125,7 @@ def client(
     no_cache: bool = False,
     max_cost: float | None = None,
     max_calls: int | None = None,
+    make: "Callable[[ClientSettings, ReplyCache | None, Ledger], Client] | None" = None,
 ) -> "Iterator[Client]":
     """Make a client, and close its cache at the end.
 
@@ -135,6 +136,7 @@ def client(
         no_cache: use no cache.
         max_cost: most US dollars.
         max_calls: most calls.
+        make: makes the client itself; None for a plain one.
 
     Raises:
         UsageError: ``max_cost`` with a model whose price is unknown, or an address that is none.
@@ -150,7 +152,7 @@ def client(
         )
     kept = None if no_cache else ReplyCache(cache or default_cache_path())
     try:
-        made = Client(settings, kept, Ledger(max_calls=max_calls, max_cost=max_cost))
+        made = (make or Client)(settings, kept, Ledger(max_calls=max_calls, max_cost=max_cost))
         if max_cost is not None and made.facts.prices is None:
             raise UsageError(
                 f"the price of {settings.model} is unknown, so --max-cost cannot be kept; use --max-calls"
