@@ -36,25 +36,28 @@ class Block(NamedTuple):
 
 
 _BLANK = re.compile(r"\n(?:[^\S\n]*\n)+")
-_FENCE = re.compile(r"^(?:[ \t]*(?:[-*+>]|\d{1,9}[.)])?[ \t]*)(`{3,}(?=[^`\n]*$)|~{3,})", re.MULTILINE)
-_FRONT = re.compile(r"---[ \t]*\n(?:.*\n)*?(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
-_FRONT_TITLE = re.compile(r"^title[ \t]*:[ \t]*(\S.*?)[ \t]*$", re.MULTILINE | re.IGNORECASE)
-_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?[ \t]*$")
-_CLOSING_HASHES = re.compile(r"(?:^|[ \t]+)#+[ \t]*$")
-_UNDERLINE = re.compile(r" {0,3}(?:=+|-{2,})[ \t]*$")
-_ENTRY = re.compile(r"[ \t]*(?:[-*+•▪■●◦‣][ \t]|\d{1,9}[.)][ \t])")
-_TABLE_RULE = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$")
-# A line that starts anything but a paragraph; a text without one is cut at its blank lines alone.
-_SPECIAL = re.compile(
-    r"^(?: {0,3}#|[ \t]*[-*+•▪■●◦‣][ \t]|[ \t]*\d{1,9}[.)][ \t]|.*\||    |\t| {0,3}(?:=+|-{2,})[ \t]*$)",
-    re.MULTILINE,
-)
+_FENCE = re.compile(r"`{3,}(?=[^`\n]*$)|~{3,}", re.MULTILINE)
+# What may stand before a fence on its line: indentation, and the mark of a list or a quotation.
+_BEFORE_FENCE = re.compile(r"[ \t]{0,40}(?:(?:[-*+>]|\d{1,9}[.)])[ \t]{1,40}){0,3}")
+_FRONT = re.compile(r"---[ \t]*\n(?=[\w\"'#-]+[ \t]*:|#)(?:.*\n){1,200}?(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
+_FRONT_TITLE = re.compile(r"^title[ \t]*:[ \t]*(\S.*)", re.MULTILINE | re.IGNORECASE)
+_ENTRY = re.compile(r"(?:[-*+•▪■●◦‣]|\d{1,9}[.)])[ \t]")
+_ENTRY_STARTS = frozenset("-*+•▪■●◦‣0123456789")
+_INDENTS = ("    ", "\t")
+_TABLE_RULE = frozenset("|-: \t")
+# What a heading or its underline begins with.
+_MARKS = frozenset("#=-")
+# What a line of prose that stands alone does not begin with.
+_UNUSUAL = frozenset("# \t")
 # LongBench's announcement of a page, whose title is the next line.
-_PASSAGE = re.compile(r"^Passage \d+:[ \t]*\n[ \t]*(\S.*)?", re.MULTILINE)
+_PASSAGE = re.compile(r"^Passage \d+:[ \t]*(?:\n[ \t]*(\S.{0,150}))?$", re.MULTILINE)
 # Wider than any hard-wrapped text: where one line is, each line is a paragraph.
 _WRAPPED = 120
+# A longer line is a paragraph, whatever it begins with.
+_LONGEST_HEADING = 400
 _INLINE = re.compile(
-    r"!?\[([^\]\n]*)\](?:\([^)\n]*\)|\[[^\]\n]*\])|(?<!`)`+([^`\n]+)`+|\*{1,3}(?=\S)([^*\n]+?)\*{1,3}|(?<!\w)__?(?=\S)([^_\n]+?)__?(?!\w)"
+    r"!?\[([^\]\n]*)\](?:\([^)\n]*\)|\[[^\]\n]*\])|(?<!`)`+([^`\n]+)`+|"
+    r"\*{1,3}(?=\S)([^*\n]+?)\*{1,3}|(?<!\w)__?(?=\S)([^_\n]+?)__?(?!\w)"
 )
 _ANCHOR = re.compile(r"[ \t]*\{[#.][^}\n]*\}[ \t]*$")
 
@@ -76,20 +79,20 @@ def blocks(text: str, markup: Markup) -> list[Block]:
     start = 0
     if markup == "markdown":
         if front := _FRONT.match(text):
-            found += _block(text, 0, front.end(), "code")
+            _add(found, text, 0, front.end(), "code")
             start = front.end()
-        while fence := _FENCE.search(text, start):
-            found += _passages(text, start, fence.start(), markup)
-            start = _fence_end(text, fence)
-            found += _block(text, fence.start(), start, "code")
-    found += _passages(text, start, len(text), markup)
+        for left, right in _fences(text, start):
+            _add_passages(found, text, start, left, markup)
+            _add(found, text, left, right, "code")
+            start = right
+    _add_passages(found, text, start, len(text), markup)
     return found
 
 
 def title(text: str, found: list[Block]) -> str | None:
     """Return the title a Markdown text gives itself: in its front matter, else by a heading of level 1."""
     if (front := _FRONT.match(text)) and (named := _FRONT_TITLE.search(front.group())):
-        written = named.group(1)
+        written = named.group(1).strip()
         if len(written) > 1 and written[0] == written[-1] and written[0] in "\"'":
             written = written[1:-1]
         if written.strip():
@@ -104,12 +107,18 @@ def title(text: str, found: list[Block]) -> str | None:
     )
 
 
-def _fence_end(text: str, fence: re.Match[str]) -> int:
-    """Return where the code that ``fence`` opens ends: behind its closing fence, or at the text's end."""
-    mark = fence.group(1)
-    closing = re.compile(rf"^[ \t>]*{re.escape(mark[0])}{{{len(mark)},}}[ \t]*$", re.MULTILINE)
-    closed = closing.search(text, fence.end())
-    return closed.end() if closed else len(text)
+def _fences(text: str, start: int) -> Iterator[tuple[int, int]]:
+    """Yield where fenced code begins and ends; a fence that nothing closes reaches to the text's end."""
+    while fence := _FENCE.search(text, start):
+        start = fence.end()
+        line = text.rfind("\n", 0, fence.start()) + 1
+        if not _BEFORE_FENCE.fullmatch(text, line, fence.start()):
+            continue
+        mark = fence.group()
+        closing = re.compile(rf"^[ \t>]*{mark[0]}{{{len(mark)},}}[ \t]*$", re.MULTILINE)
+        closed = closing.search(text, start)
+        start = closed.end() if closed else len(text)
+        yield line, start
 
 
 def trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -122,123 +131,122 @@ def trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
-def _block(text: str, start: int, end: int, kind: Kind) -> Iterator[Block]:
-    for left, right in trimmed(text, start, end):
-        yield Block(left, right, kind)
+def _add(found: list[Block], text: str, start: int, end: int, kind: Kind) -> None:
+    """Add what is between two offsets as a block, unless it is white space."""
+    piece = text[start:end]
+    if body := piece.strip():
+        left = end - len(piece.lstrip())
+        found.append(Block(left, left + len(body), kind))
 
 
-def _passages(text: str, start: int, end: int, markup: Markup) -> Iterator[Block]:
-    for passage in _PASSAGE.finditer(text, start, end):
-        yield from _paragraphs(text, start, passage.start(), markup)
-        start = passage.end()
-        for block in _block(text, passage.start(), start, "heading"):
-            yield block._replace(level=1, title=(passage.group(1) or passage.group()).strip().rstrip(":"))
-    yield from _paragraphs(text, start, end, markup)
+def _add_passages(found: list[Block], text: str, start: int, end: int, markup: Markup) -> None:
+    if text.find("Passage ", start, end) >= 0:
+        for passage in _PASSAGE.finditer(text, start, end):
+            _add_paragraphs(found, text, start, passage.start(), markup)
+            start = passage.end()
+            words = (passage.group(1) or passage.group()).strip().rstrip(":")
+            left, right = next(trimmed(text, *passage.span()))
+            found.append(Block(left, right, "heading", 1, words))
+    _add_paragraphs(found, text, start, end, markup)
 
 
-def _paragraphs(text: str, start: int, end: int, markup: Markup) -> Iterator[Block]:
-    """Yield the blocks between two offsets, outside fences."""
-    while start < end:
-        gap = _BLANK.search(text, start, end)
-        stop = gap.start() if gap else end
-        if start < stop:
-            if _SPECIAL.search(text, start, stop) or stop - start > _WRAPPED:
-                yield from _lines(text, start, stop, markup)
-            else:
-                yield from _block(text, start, stop, "prose")
-        start = gap.end() if gap else end
+def _add_paragraphs(found: list[Block], text: str, start: int, end: int, markup: Markup) -> None:
+    """Add the blocks between two offsets, outside fences."""
+    for gap in _BLANK.finditer(text, start, end):
+        _add_lines(found, text, start, gap.start(), markup)
+        start = gap.end()
+    _add_lines(found, text, start, end, markup)
 
 
-def _lines(text: str, start: int, end: int, markup: Markup) -> Iterator[Block]:
-    """Yield the blocks of lines with no blank one among them."""
-    lines = _line_spans(text, start, end)
-    markdown = markup == "markdown"
-    if markdown and all(text.startswith(("    ", "\t"), left) for left, _ in lines):
-        yield from _block(text, start, end, "code")
+def _add_lines(found: list[Block], text: str, start: int, end: int, markup: Markup) -> None:
+    """Add the blocks of lines with no blank one among them."""
+    lines = text[start:end].split("\n")
+    if len(lines) == 1 and lines[0][:1] not in _UNUSUAL and "|" not in lines[0]:
+        _add(found, text, start, end, "prose")
         return
-    begun: int | None = None
+    markdown = markup == "markdown"
+    if markdown and lines[0].startswith(_INDENTS) and all(line.startswith(_INDENTS) for line in lines):
+        _add(found, text, start, end, "code")
+        return
+    each = max(map(len, lines)) > _WRAPPED
+    # Where the line begins, where the paragraph it may continue does, and the lines of that so far.
+    at, begun, above = start, start, 0
     number = 0
-    each = any(right - left > _WRAPPED for left, right in lines)
     while number < len(lines):
-        left, right = lines[number]
-        marked, used = _marked(text, lines, number, begun) if markdown else ([], 1)
-        if marked or each or _ENTRY.match(text, left, right):
-            # A heading's underline takes the line above with it.
-            stop = min(left, marked[0].start) if marked else left
-            if begun is not None and begun < stop:
-                yield from _block(text, begun, stop, "prose")
-            begun = None
-        yield from marked
-        if begun is None and not marked:
-            begun = left
-        number += used
-    if begun is not None:
-        yield from _block(text, begun, end, "prose")
+        line = lines[number]
+        first = line.lstrip()[:1]
+        marked = None
+        if markdown and (first in _MARKS or "|" in line):
+            marked = _marked(text, lines, number, at, begun, above)
+        if marked:
+            block, used = marked
+            # An underlined heading takes the line above with it.
+            _add(found, text, begun, block.start, "prose")
+            found.append(block)
+            at += used + sum(map(len, lines[number : number + used]))
+            number += used
+            begun, above = at, 0
+            continue
+        if above and (each or (first in _ENTRY_STARTS and _ENTRY.match(line.lstrip()))):
+            _add(found, text, begun, at, "prose")
+            begun, above = at, 0
+        above += 1
+        at += len(line) + 1
+        number += 1
+    _add(found, text, begun, end, "prose")
 
 
 def _marked(
-    text: str, lines: list[tuple[int, int]], number: int, begun: int | None
-) -> tuple[list[Block], int]:
-    """Return the heading or table at a line, and how many lines from there it takes; else nothing and 1.
+    text: str, lines: list[str], number: int, at: int, begun: int, above: int
+) -> tuple[Block, int] | None:
+    """Return the heading or table at a line and how many lines from there it takes, if there is one.
 
     Args:
         text: the source.
-        lines: spans of lines.
+        lines: lines of it.
         number: which of them, from 0.
-        begun: where the paragraph begins that the line continues, or None.
+        at: where that line begins in the source.
+        begun: where the paragraph begins that the line continues.
+        above: how many lines that has so far.
     """
-    left, right = lines[number]
-    if heading := _heading(text, left, right):
-        return [heading], 1
-    if rows := _table_rows(text, lines, number):
-        return list(_block(text, left, lines[number + rows - 1][1], "table")), rows
-    above = lines[number - 1][0] if number else None
-    if begun is not None and begun == above and _UNDERLINE.match(text, left, right):
-        return list(_underlined(text, begun, left, right)), 1
-    return [], 1
+    line = lines[number]
+    stripped = line.strip()
+    start = at + len(line) - len(line.lstrip())
+    if stripped.startswith("#"):
+        words = stripped.lstrip("#")
+        level = len(stripped) - len(words)
+        short = len(stripped) <= _LONGEST_HEADING and level <= 6 and not line.startswith("    ")
+        if short and (not words or words[0] in " \t"):
+            return Block(start, start + len(stripped), "heading", level, plain(_open_ended(words))), 1
+    elif rows := _table_rows(lines, number):
+        last = lines[number + rows - 1]
+        end = at + sum(map(len, lines[number : number + rows])) + rows - 1
+        return Block(start, end - len(last) + len(last.rstrip()), "table"), rows
+    elif above == 1 and len(stripped) > 1 and set(stripped) in ({"="}, {"-"}):
+        words = text[begun:at].strip()
+        if words and len(words) <= _LONGEST_HEADING and not (words[0] in ">|" or _ENTRY.match(words)):
+            first = begun + text[begun:at].index(words[0])
+            level = 1 if stripped[0] == "=" else 2
+            return Block(first, start + len(stripped), "heading", level, plain(words)), 1
+    return None
 
 
-def _line_spans(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    spans = []
-    while start < end:
-        stop = text.find("\n", start, end)
-        if stop < 0:
-            stop = end
-        spans.append((start, stop))
-        start = stop + 1
-    return spans
+def _open_ended(words: str) -> str:
+    """Return a heading's words without the hashes that may close it."""
+    words = words.strip()
+    without = words.rstrip("#")
+    return without if not without or without[-1] in " \t" else words
 
 
-def _heading(text: str, left: int, right: int) -> Block | None:
-    match = _HEADING.match(text, left, right)
-    if not match:
-        return None
-    words = _CLOSING_HASHES.sub("", match.group(2) or "")
-    start = match.start(1)
-    end = start + len(text[start:right].rstrip())
-    return Block(start, end, "heading", len(match.group(1)), plain(words))
-
-
-def _underlined(text: str, begun: int, left: int, right: int) -> Iterator[Block]:
-    """Yield the heading whose line starts at ``begun``, its underline from ``left`` to ``right``."""
-    words = text[begun:left].strip()
-    if _ENTRY.match(words) or words.startswith((">", "|")):
-        yield from _block(text, begun, right, "prose")
-        return
-    level = 1 if "=" in text[left:right] else 2
-    for block in _block(text, begun, right, "heading"):
-        yield block._replace(level=level, title=plain(words))
-
-
-def _table_rows(text: str, lines: list[tuple[int, int]], first: int) -> int:
+def _table_rows(lines: list[str], first: int) -> int:
     """Return how many lines from ``first`` on are a table; 0 for none."""
-    if first + 1 >= len(lines) or text.find("|", *lines[first]) < 0:
+    if first + 1 >= len(lines) or "|" not in lines[first]:
         return 0
-    left, right = lines[first + 1]
-    if text.find("-", left, right) < 0 or not _TABLE_RULE.match(text, left, right):
+    rule = lines[first + 1]
+    if "-" not in rule or not _TABLE_RULE.issuperset(rule):
         return 0
     rows = 2
-    while first + rows < len(lines) and text.find("|", *lines[first + rows]) >= 0:
+    while first + rows < len(lines) and "|" in lines[first + rows]:
         rows += 1
     return rows
 

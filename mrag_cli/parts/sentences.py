@@ -47,24 +47,30 @@ def sentences(text: str) -> list[tuple[int, int]]:
         space is in exactly one; none begins or ends with white space.
     """
     spans: list[tuple[int, int]] = []
-    start = 0
-    for end in _boundaries(text):
-        left, right = _trimmed(text, start, end)
-        start = end
-        if left == right:
+    begun = ended = 0
+    for start, end in _pieces(text):
+        piece = text[start:end]
+        body = piece.strip()
+        if not body:
             continue
-        if spans:
+        left = end - len(piece.lstrip())
+        right = left + len(body)
+        if not spans or _is_plain(text, begun, ended, left):
+            spans.append((left, right))
+        else:
             left = _repaired(text, spans, left, right)
             if left == right:
+                ended = spans[-1][1]
                 continue
             if _belong_together(text, spans[-1], left):
                 left = spans.pop()[0]
-        spans.append((left, right))
+            spans.append((left, right))
+        begun, ended = left, right
     return spans
 
 
-def _boundaries(text: str) -> Iterator[int]:
-    """Yield where sentencex ends a sentence and the white space behind it."""
+def _pieces(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where sentencex begins and ends a sentence, the white space behind it included."""
     from sentencex import get_sentence_boundaries
 
     plain = _ODD_SPACE.sub(" ", text)
@@ -72,8 +78,17 @@ def _boundaries(text: str) -> Iterator[int]:
     while start < len(plain):
         end = _window_end(plain, start)
         for found in get_sentence_boundaries("en", plain[start:end]):
-            yield start + found["end_index"]
+            yield start + found["start_index"], start + found["end_index"]
         start = end
+
+
+def _is_plain(text: str, begun: int, ended: int, left: int) -> bool:
+    """Tell whether a boundary needs no second look: a mark, a space, and a capital or Chinese character."""
+    first = text[left]
+    mark = text[ended - 1]
+    if mark in ".!?":
+        return left > ended and first.isupper() and ended - begun > 6 and not first.isdigit()
+    return mark in "。！？" and ("\u3400" <= first <= "\u9fff" or first.isupper())
 
 
 def _window_end(text: str, start: int) -> int:

@@ -237,10 +237,11 @@ def _row(fields: Fields, as_name: str | None) -> Source:
         if value.keys().isdisjoint(names):
             raise fields.error(f'no field "{names[0]}" (or "{names[1]}"); a row is {{"id": …, "text": …}}')
     name = "id" if "id" in value else "_id"
-    doc = str(value[name]) if type(value[name]) is int else fields.identifier(name)
+    identifier = str(value[name]) if type(value[name]) is int else fields.identifier(name)
+    doc = f"{as_name}/{identifier}" if as_name else identifier
     text = fields.text("text" if "text" in value else "context")
     return Source(
-        f"{as_name}/{doc}" if as_name else doc,
+        doc,
         text.replace("\r\n", "\n").replace("\r", "\n"),
         "markdown",
         title=fields.text("title", "").strip(),
