@@ -106,11 +106,9 @@ def test_the_same_request_is_paid_for_once(tmp_path: Path) -> None:
 
 
 def test_whatever_decides_the_reply_is_part_of_the_key() -> None:
-    """Another text, purpose, limit, attempt, schema, parameter, address or model is another request."""
+    """Another text, purpose, limit, attempt, schema, parameter or model is another request."""
 
-    def key(
-        asked: Request, model: str = "openai/m", base: str | None = None, **changes: object
-    ) -> bytes:
+    def key(asked: Request, model: str = "openai/m", base: str | None = None, **changes: object) -> bytes:
         return Client(ClientSettings(model, base, **changes)).key(asked)  # type: ignore[arg-type]
 
     keys = [
@@ -123,10 +121,10 @@ def test_whatever_decides_the_reply_is_part_of_the_key() -> None:
         key(request(), params={"top_p": 1}),
         key(request(), temperature=1.0),
         key(request(), model="openai/n"),
-        key(request(), base="http://localhost/v1"),
     ]
     assert len(set(keys)) == len(keys)
     assert key(request(order=5, prompt_tokens=99)) == keys[0]
+    assert key(request(), base="http://localhost/v1") == keys[0], "a server may come up at another port"
     assert key(request(schema=SCHEMA)) == keys[0], "a schema that is not sent decides nothing"
 
 
@@ -330,7 +328,7 @@ def test_a_streamed_reply_arrives_in_pieces_and_is_kept(tmp_path: Path) -> None:
 
 
 def test_a_stream_that_breaks_off_is_not_begun_again() -> None:
-    """What was shown cannot be taken back, so the call fails; a failure before the first piece is repeated."""
+    """What was shown cannot be taken back; a failure before the first piece is repeated."""
     broken = b'data: {"choices": [{"index": 0, "delta": {"content": "half"}}]}\n\n'
 
     async def body(client: Client, _: Server) -> None:

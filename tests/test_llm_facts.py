@@ -3,7 +3,7 @@ from mrag_cli.parts.llm.request import Usage
 
 
 def test_a_known_model_brings_its_limits_prices_and_schema_support() -> None:
-    """litellm's data is found under the model's litellm name."""
+    """Litellm's data is found under the model's litellm name."""
     facts = facts_of("openai/gpt-4o-mini")
     assert facts.known
     assert facts.takes_schema

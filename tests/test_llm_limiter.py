@@ -11,6 +11,7 @@ class Clock:
         self.now = 100.0
 
     def __call__(self) -> float:
+        """Return the time."""
         return self.now
 
 

@@ -225,7 +225,10 @@ def test_examples_are_read_as_json_and_as_lines() -> None:
 
 
 @settings(max_examples=300, deadline=None)
-@given(text=st.text(alphabet='{}[]",:\\ \nabkeyvaluepointers0123456789\'`', max_size=200), truncated=st.booleans())
+@given(
+    text=st.text(alphabet="{}[]\",:\\ \nabkeyvaluepointers0123456789'`", max_size=200),
+    truncated=st.booleans(),
+)
 def test_no_text_breaks_the_reading(text: str, truncated: bool) -> None:
     """Whatever a model says, reading it raises nothing, and every record is whole."""
     for record in read(text, truncated=truncated).records:
@@ -236,7 +239,9 @@ def test_no_text_breaks_the_reading(text: str, truncated: bool) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(
-    values=st.lists(st.text(min_size=1, max_size=40).filter(lambda text: any(map(str.isalnum, text))), max_size=8)
+    values=st.lists(
+        st.text(min_size=1, max_size=40).filter(lambda text: any(map(str.isalnum, text))), max_size=8
+    )
 )
 def test_sound_json_gives_every_record(values: list[str]) -> None:
     """A reply in the form that was asked for loses nothing, whatever its texts hold."""

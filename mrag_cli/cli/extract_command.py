@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,7 +16,7 @@ from mrag_cli.ground.errors import UsageError
 if TYPE_CHECKING:
     from mrag_cli.parts.llm.client import Client
     from mrag_cli.parts.llm.replies import Record
-    from mrag_cli.stages.extract import Summary
+    from mrag_cli.parts.llm.summary import Summary
 
 
 class Variant(StrEnum):
@@ -183,6 +183,7 @@ def extract(
 
     from mrag_cli.parts.llm.client import ClientSettings
     from mrag_cli.parts.llm.prompt import VARIANTS, ExtractionPrompt, from_file, shipped
+    from mrag_cli.parts.llm.summary import Summary
 
     shots = _examples(examples)
     settings = stage.ExtractSettings(
@@ -209,7 +210,7 @@ def extract(
         max_attempts=max_attempts,
         schema=schema.value,
     )
-    summary = stage.Summary()
+    summary = Summary()
     with (
         model_options.client(
             called, console, cache=cache, no_cache=no_cache, max_cost=max_cost, max_calls=max_calls
@@ -218,7 +219,7 @@ def extract(
     ):
         if dry_run:
             stage.estimate(parts, client, settings, summary)
-            _print_estimate(stage.report(summary, client), output, json=json)
+            _print_estimate(summary, client, output, json=json)
             return
         with _reported(summary, client, console, report), sink(output) as file:
             marked = stage.extract_by_model(parts, client, settings, console, summary)
@@ -258,26 +259,29 @@ def _reported(summary: "Summary", client: "Client", console: Console, path: Path
     import orjson
 
     from mrag_cli.ground.files import replaced_on_success
-    from mrag_cli.stages import extract as stage
+    from mrag_cli.parts.llm.summary import report as report_of
+    from mrag_cli.parts.llm.summary import told
 
     try:
         yield
     finally:
-        console.notice(stage.told(summary, client))
+        console.notice(told(summary, client))
         if path is not None:
             found = {
-                **stage.report(summary, client),
+                **report_of(summary, client),
                 "failures": [{"doc": doc, "reason": reason} for doc, reason in console.failures],
             }
             with replaced_on_success(path) as file:
                 file.write(orjson.dumps(found, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
 
 
-def _print_estimate(found: dict[str, Any], output: Path | None, *, json: bool) -> None:
+def _print_estimate(summary: "Summary", client: "Client", output: Path | None, *, json: bool) -> None:
     import orjson
 
     from mrag_cli.parts.llm.ledger import dollars
+    from mrag_cli.parts.llm.summary import report as report_of
 
+    found = report_of(summary, client)
     estimate = found["estimate"]
     rows = {
         "documents": found["documents"],

@@ -96,12 +96,15 @@ class Client:
         self._answered = False
 
     def key(self, request: Request) -> bytes:
-        """Return a request's place in the cache: a digest of all that decides the reply."""
+        """Return a request's place in the cache: a digest of all that decides the reply.
+
+        The address is left out: a model is known by its name, and a local server that comes up at another
+        port holds the same one.
+        """
         request = self._sendable(request)
         told = {
             "format": _KEY_FORMAT,
             "model": self._target.model,
-            "api_base": self._target.api_base,
             "params": dict(self._target.params),
             "purpose": request.purpose,
             "attempt": request.attempt,

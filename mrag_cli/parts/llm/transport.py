@@ -241,7 +241,7 @@ class LitellmTransport:
     def _arguments(self, request: Request, *, stream: bool) -> dict[str, Any]:
         arguments: dict[str, Any] = {
             "model": self._target.model,
-            "messages": [_marked(message, self._target.model) for message in request.messages],
+            "messages": [marked(message, self._target.model) for message in request.messages],
             "max_tokens": request.max_tokens,
             "timeout": self._target.timeout,
             "num_retries": 0,
@@ -262,7 +262,7 @@ class LitellmTransport:
             await self._litellm.close_litellm_async_clients()
 
 
-def _marked(message: Message, model: str) -> dict[str, Any]:
+def marked(message: Message, model: str) -> dict[str, Any]:
     """Return a message as litellm takes it; Claude's prompt cache wants to be told what stays the same."""
     if not message.stable or "claude" not in model:
         return {"role": message.role, "content": message.text}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from mrag_cli.records.models import DocumentGroup, Unit
 
-WINDOW_TOKENS = 6_000
+WINDOW_TOKENS = 6_500
 """Most tokens of units in a window, however large the model's output limit."""
 _TAG_TOKENS = 4
 _REPLY_SHARE = 0.82
@@ -178,7 +178,8 @@ def plan(group: DocumentGroup, limits: Limits) -> Plan:
     head = f"Title: {group.document.title}\nUnits: 1 to {len(group.units)}\n"
     total = sum(piece.tokens for piece in whole) + tokens.count(head)
     size = limits.window(total, carried=False)
-    if total <= limits.prefix and size >= min(total, 4 * _LEAST_WINDOW):
+    length = sum(piece.tokens - _TAG_TOKENS for piece in whole)
+    if length <= limits.prefix and size >= min(total, 4 * _LEAST_WINDOW):
         prefix = head + "\n" + "\n".join(piece.render() for piece in whole)
         return Plan(prefix, total, True, whole, _split(whole, size), size, 0)
     outline = head + _outline(group.units, min(_OUTLINE_TOKENS, limits.usable // 8))
