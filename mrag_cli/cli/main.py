@@ -1,5 +1,6 @@
 """The Typer app, and the one place where an error becomes an exit code."""
 
+import io
 import os
 import sys
 import traceback
@@ -36,18 +37,20 @@ class _Commands(TyperGroup):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(141) from None
         except (KeyboardInterrupt, MragError, OSError) as error:
+            cause: BaseException = error
             code, message = _ending(error)
         except (typer.Exit, typer.Abort, typer.BadParameter):
             raise
         except Exception as error:
             if _is_usage_error(error):
                 raise
+            cause = error
             code = 1
             message = f"{type(error).__name__}: {error}; this is a bug: `mrag --debug …` shows where"
         else:
             return result
         if ctx.params.get("debug"):
-            traceback.print_exc()
+            traceback.print_exception(cause)
         say(message)
         raise typer.Exit(code)
 
@@ -114,4 +117,7 @@ app.command()(cache)
 
 def main() -> None:
     """Run the command and leave with the exit code of what happened."""
+    if isinstance(sys.stdout.buffer, io.RawIOBase):
+        # With PYTHONUNBUFFERED set, a write to a pipe may write a part and say so, which nobody checks.
+        sys.stdout = open(1, "w", encoding=sys.stdout.encoding, errors=sys.stdout.errors, closefd=False)  # noqa: SIM115
     app(prog_name="mrag")
