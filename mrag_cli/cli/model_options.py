@@ -11,7 +11,9 @@ from mrag_cli.ground.errors import UsageError
 
 if TYPE_CHECKING:
     from mrag_cli.ground.report import Reporter
-    from mrag_cli.parts.llm.client import ClientSettings
+    from mrag_cli.parts.llm.cache import ReplyCache
+    from mrag_cli.parts.llm.client import Client, ClientSettings
+    from mrag_cli.parts.llm.ledger import Ledger
 
 Model = Annotated[
     str | None,
