@@ -82,6 +82,12 @@ def test_long_titles_stay_out_of_the_context() -> None:
         assert marker.header == ""
 
 
+def test_page_whose_first_line_is_cut_by_a_unit() -> None:
+    """Where a unit ends within a page's first line, the line is text and none of it is lost."""
+    found = markers(tagged(f"Before.\nPassage 3:\n{FERRY}", unit_tokens=16))
+    assert "The ferry across the Lenne was founded in" in " ".join(marker.value for marker in found)
+
+
 def test_page_without_text_is_still_found() -> None:
     """A title with nothing under it is a value itself."""
     found = extracted("Passage 1:\nEmpty page\n\nPassage 2:\nHolm\nHolm is a town of 900 people.")

@@ -201,8 +201,14 @@ class _Reader:
 
     def _page_title(self, position: int) -> None:
         line = self._lines[position]
-        if width(line.text) <= TITLE_WIDTH:
-            self._title = _MARK.sub("", line.text, count=1)
+        plain = _MARK.sub("", line.text, count=1)
+        if self._tagged:
+            # A unit can end within the first line, so only what the tagger read as the title is one.
+            is_title = plain.rstrip(":") in self._source.unit_at(line.start).heading
+        else:
+            is_title = width(line.text) <= TITLE_WIDTH
+        if is_title:
+            self._title = plain
             self._pending.append((0, line))
         else:
             self._body(line.start, line.end, rows=False)
