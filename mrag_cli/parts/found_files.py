@@ -131,20 +131,19 @@ class _Finder:
             self._reporter.notice(f"skipped {what}: {listed(names)}")
 
     def _named_file(self, path: str) -> None:
-        name = _own_name(path)
         if path.lower().endswith(ROWS) and self._as_name:
             self.scopes.append(Scope(f"{self._as_name}/", _EVERYTHING))
-        self._file(path, self._as_name or name, named=True)
+        self._file(path, self._as_name or _own_name(path), named=True)
 
     def _pattern(self, path: str) -> None:
         folder, pattern = _fixed_part(path)
-        before = len(self.files)
+        before = len(self.files) + len(self.unread)
         if Path(folder).is_dir():
             prefix = self._prefix(folder) if folder or self._as_name else ""
             compiled = pattern_of(pattern)
             self.scopes.append(Scope(prefix, compiled))
             self._walk(folder, prefix, compiled, "", ())
-        if len(self.files) == before and not self.unread:
+        if len(self.files) + len(self.unread) == before:
             raise UsageError(f"{path} matches no file; quote patterns, and name files that exist")
 
     def _prefix(self, folder: str) -> str:
@@ -194,30 +193,34 @@ class _Finder:
         except UnicodeEncodeError:
             self._reporter.failed(visible(entry.path), "its name is not UTF-8; rename it")
             return
+        wanted = matches(pattern, below + name)
         try:
             mode = entry.stat().st_mode
         except OSError as error:
+            if not wanted:
+                return
             self.unread.append(prefix + below + name)
             reason = "a link to nothing" if entry.is_symlink() else error.strerror or str(error)
             self._reporter.failed(entry.path, reason)
             return
         if stat.S_ISDIR(mode):
             self._walk(entry.path, prefix, pattern, f"{below}{name}/", above)
-        elif not matches(pattern, below + name):
-            return
-        elif stat.S_ISREG(mode):
+        elif wanted and stat.S_ISREG(mode):
             self._file(entry.path, prefix + below + name)
-        else:
+        elif wanted:
             self._skip("devices, sockets and pipes", entry.path)
 
     def _file(self, path: str, doc: str, *, named: bool = False) -> None:
         if not path.lower().endswith(ROWS):
-            other = self._paths.setdefault(doc, path)
-            if other != path or (named and any(file.doc == doc for file in self.files)):
+            other = self._paths.get(doc)
+            if other is not None:
+                if STDIN not in (path, other) and Path(path).samefile(other):
+                    return
                 raise UsageError(
                     f"{other} and {path} would both be document {doc!r}; "
                     "tag them separately with different --as names, or name their common folder"
                 )
+            self._paths[doc] = path
         self.files.append(FoundFile(path, doc, named))
 
     def _skip(self, what: str, path: str) -> None:
@@ -231,8 +234,17 @@ def listed(names: Sequence[str]) -> str:
 
 
 def _own_name(path: str) -> str:
-    """Return the name of a file or folder, a link's own one, also of ``.`` and ``..``; empty for ``/``."""
-    return os.path.basename(os.path.abspath(path))  # noqa: PTH100, PTH119 - Path.resolve would follow links
+    """Return the name of a file or folder, a link's own one, also of ``.`` and ``..``; empty for ``/``.
+
+    Raises:
+        UsageError: the name is not UTF-8, so that no id can be made of it.
+    """
+    name = os.path.basename(os.path.abspath(path))  # noqa: PTH100, PTH119 - Path.resolve would follow links
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"{visible(path)}: its name is not UTF-8; give it another with --as") from None
+    return name
 
 
 def _fixed_part(path: str) -> tuple[str, str]:

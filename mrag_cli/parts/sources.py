@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -86,6 +87,10 @@ class Sources:
         self._kept: set[str] = set()
         self._rows_failed = False
 
+    @cached_property
+    def _named_files(self) -> frozenset[str]:
+        return frozenset(file.doc for file in self._found.files if not file.path.lower().endswith(ROWS))
+
     @property
     def files(self) -> int:
         """The number of files to read."""
@@ -144,6 +149,8 @@ class Sources:
             frame = orjson.dumps([source.text, source.title, source.meta], option=orjson.OPT_SORT_KEYS)
             content = hashlib.blake2b(frame, digest_size=16).digest()
             place = f"{path}:{number}"
+            if source.doc in self._named_files:
+                raise fields.error(f"id {source.doc!r} is that of a file among the documents; use --as")
             first, earlier = self._rows.setdefault(source.doc, (place, content))
             if first == place:
                 yield source

@@ -108,7 +108,7 @@ def _tagged(source: Source, settings: TagSettings, reporter: Reporter) -> Docume
         Document(
             doc=source.doc,
             sha256=digest(source, settings),
-            title=source.title or own_title or source.fallback_title,
+            title=source.title or own_title or source.fallback_title or source.doc,
             units=len(cuts),
             tokens=token_spans.total,
             meta=source.meta,
