@@ -1,32 +1,78 @@
-"""Whether the numbers, dates and names of a value are in the text it was made from."""
+"""Whether the numbers, dates and names of a value are in the text that it was made from.
+
+An alarm is a claim that the document does not make in any spelling known here: ``1,000`` and ``一千``,
+``4 March 2021`` and ``2021-03-04``, ``Italian`` and ``Italy``, ``US`` and ``United States`` are the same.
+Other words that differ from the document's are no alarm: a value may be a paraphrase.
+"""
 
 from __future__ import annotations
 
-import re
+from functools import cached_property
 from typing import TYPE_CHECKING
+
+from mrag_cli.parts.names import Names
+from mrag_cli.parts.quantities import Quantities, normalised, read
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mrag_cli.records.models import DocumentGroup
 
-_NUMBER = re.compile(r"\d+")
+# Words up to "twelve" also count what a text merely lists ("three sons").
+_COUNTED_IN_WORDS = frozenset(map(str, range(13)))
 
 
 class Evidence:
-    """What a document says, read as far as it is asked for."""
+    """What one document says: its units, their headings and its title. Read when it is first asked.
+
+    Args:
+        group: the document with its units.
+    """
 
     def __init__(self, group: DocumentGroup) -> None:
         self._group = group
-        self._numbers: set[str] | None = None
+
+    @cached_property
+    def _passages(self) -> list[str]:
+        title = self._group.document.title
+        texts = ("\n".join([*unit.heading, unit.text]) for unit in self._group.units)
+        return [normalised(title), *map(normalised, texts)]
+
+    @cached_property
+    def _names(self) -> Names:
+        return Names(self._passages)
+
+    @cached_property
+    def _quantities(self) -> Quantities:
+        return Quantities("\n".join(self._passages))
 
     def not_found(self, value: str, pointers: Sequence[int]) -> tuple[str, ...]:
-        """Return the claims of ``value`` that neither its units nor the document hold."""
-        if not self._group.units or any(value in self._group.units[p - 1].text for p in pointers):
+        """Return the numbers, dates and names of ``value`` that the document does not have.
+
+        A value cut from its units has none, and a document without unit records cannot be asked.
+
+        Args:
+            value: the value.
+            pointers: its units, in range.
+        """
+        units = self._group.units
+        if not units or any(value in units[pointer - 1].text for pointer in pointers):
             return ()
-        if self._numbers is None:
-            self._numbers = set()
-            for unit in self._group.units:
-                self._numbers.update(_NUMBER.findall(unit.text), *map(_NUMBER.findall, unit.heading))
-            self._numbers.update(_NUMBER.findall(self._group.document.title))
-        return tuple(n for n in dict.fromkeys(_NUMBER.findall(value)) if n not in self._numbers)
+        if "".join(value.split()) in "".join(
+            "".join(units[pointer - 1].text.split()) for pointer in pointers
+        ):
+            return ()
+        text = normalised(value)
+        dates, numbers = read(text)
+        result = [date.text for date in dates if not self._quantities.holds_date(date)]
+        for number in numbers:
+            if any(date.start <= number.start < date.end for date in dates):
+                continue
+            if number.worded and _COUNTED_IN_WORDS.issuperset(number.readings[0]):
+                continue
+            if not self._quantities.holds_number(number):
+                result.append(number.text)
+        for name in self._names.missing(text):
+            if not self._quantities.month_named(name.lower()) and not any(name in claim for claim in result):
+                result.append(name)
+        return tuple(dict.fromkeys(result))

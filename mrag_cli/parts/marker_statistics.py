@@ -59,7 +59,7 @@ class Tally:
         return 0
 
     def histogram(self) -> list[tuple[int, int | None, int]]:
-        """Return ``(least, greatest or None, times)`` of ranges that get wider; empty ones at the end left out."""
+        """Return ``(least, greatest or None, times)`` of widening ranges, without empty ones at the end."""
         bounds = [(low + 1, high) for low, high in zip((-1, *_EDGES), _EDGES, strict=False)]
         bars: list[tuple[int, int | None, int]] = [
             (low, high, sum(times for number, times in self.counts.items() if low <= number <= high))
