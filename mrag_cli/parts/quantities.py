@@ -12,6 +12,18 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from mrag_cli.parts.numerals import (
+    CJK_NUMERAL,
+    NUMBER_WORDS,
+    WORD_RUN,
+    canonical,
+    cjk_values,
+    cluster_readings,
+    roman_values,
+    scale_of,
+    words_values,
+)
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
@@ -27,20 +39,15 @@ _MONTH_WORDS = frozenset(_MONTH_NUMBERS)
 _BEFORE_MONTH, _AFTER_MONTH = 10, 24
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?(?![\d:%]|[.,]\d)"
 _YEAR = r"(?P<year>[12]\d{3})(?!\d)"
-_CJK_DIGITS = dict(
-    zip("〇零○一二三四五六七八九两兩", (0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 2, 2), strict=True)
-)
-_CJK_SCALES = {"十": 10, "百": 100, "千": 1000, "万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8}
-_CJK_NUMERAL = f"[{''.join(_CJK_DIGITS)}{''.join(_CJK_SCALES)}]"
 # Tried where a number starts, where a text has Chinese dates at all, and around an English month's name.
 _NUMERIC_DATES = (
     re.compile(r"(?P<year>[12]\d{3})(?P<sep>[-/.])(?P<month>\d{1,2})(?P=sep)(?P<day>\d{1,2})(?!\d)"),
     re.compile(r"(?<![./-])(?P<first>\d{1,2})(?P<sep>[-/.])(?P<second>\d{1,2})(?P=sep)(?P<year>\d{4})(?!\d)"),
 )
-_CJK_MONTH = rf"(?P<month>\d{{1,2}}|{_CJK_NUMERAL}{{1,2}})\s?月"
-_CJK_DAY = rf"(?P<day>\d{{1,2}}|{_CJK_NUMERAL}{{1,3}})\s?[日号號]"
+_CJK_MONTH = rf"(?P<month>\d{{1,2}}|{CJK_NUMERAL}{{1,2}})\s?月"
+_CJK_DAY = rf"(?P<day>\d{{1,2}}|{CJK_NUMERAL}{{1,3}})\s?[日号號]"
 _CJK_DATES = (
-    re.compile(rf"(?<!\d)(?P<year>\d{{4}}|{_CJK_NUMERAL}{{4}})\s?年\s?{_CJK_MONTH}(?:\s?{_CJK_DAY})?"),
+    re.compile(rf"(?<!\d)(?P<year>\d{{4}}|{CJK_NUMERAL}{{4}})\s?年\s?{_CJK_MONTH}(?:\s?{_CJK_DAY})?"),
     re.compile(rf"(?<!\d){_CJK_MONTH}\s?{_CJK_DAY}"),
 )
 _ENGLISH_DATES = (
@@ -51,42 +58,9 @@ _ENGLISH_DATES = (
 _CJK_MONTH_NEAR = re.compile(_CJK_MONTH)
 _NEAR, _CJK_NEAR = 30, 12
 
-_ONES = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-    "seventeen eighteen nineteen"
-).split()
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
-_WORD_SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "trillion": 10**12}
-_WORD_VALUES = {word: value for value, word in enumerate(_ONES)}
-_WORD_VALUES |= {word: 10 * value for value, word in enumerate(_TENS, 2)}
-_WORD_VALUES |= {f"{word}th": value for word, value in _WORD_VALUES.items() if 3 < value < 20}
-_WORD_VALUES |= {f"{word[:-1]}ieth": value for word, value in _WORD_VALUES.items() if word.endswith("ty")}
-_WORD_VALUES |= {
-    word: value
-    for value, words in {
-        0: "half",
-        1: "first single",
-        2: "second once twice both double pair couple duo twin",
-        3: "third triple trio trilogy",
-        4: "quartet",
-        5: "fifth quintet",
-        8: "eighth",
-        9: "ninth",
-        12: "twelfth dozen",
-    }.items()
-    for word in words.split()
-}
-_NUMBER_WORDS = frozenset(
-    f"{word}{ending}" for word in (*_WORD_VALUES, *_WORD_SCALES) for ending in ("", "s", "th", "ths")
-)
-_ANY_WORD = "|".join(sorted({*_WORD_VALUES, *_WORD_SCALES}, key=len, reverse=True))
-_WORDS = re.compile(
-    rf"\b(?:{_ANY_WORD})(?:s|ths?)?"
-    rf"(?:(?:[ \n-]|(?<=hundred) and |(?<=thousand) and )(?:{_ANY_WORD})(?:s|ths?)?)*\b"
-)
 _PIECE = re.compile(
     r"(?P<digits>\d+(?:(?:[.,'’]|(?<=\d) (?=\d{3}(?!\d)))\d+)*)|"
-    rf"(?P<cjk>第?{_CJK_NUMERAL}+)"
+    rf"(?P<cjk>第?{CJK_NUMERAL}+)"
 )
 _LATIN_WORD = re.compile(r"[a-z]+")
 _ATTACHED = re.compile(r"[A-Za-z]-?\Z")
@@ -94,10 +68,6 @@ _SCALE_AFTER = re.compile(
     r"[ \n-]?(?P<word>(?i:hundred|thousand|million|billion|trillion)s?\b|(?:[kK]|[mM]n?|bn)(?![A-Za-z])|"
     r"[十百千万萬亿億]+)"
 )
-_SCALE_SIGNS = {"k": 10**3, "m": 10**6, "mn": 10**6, "bn": 10**9}
-_ROMAN = re.compile(r"\b(?=[IVXLC])(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})\b")
-_ROMAN_VALUES = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100}
-_LARGEST = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +130,7 @@ def read(text: str) -> tuple[list[Date], list[Quantity]]:
             numbers.append(number)
             if text[match.end() : match.end() + 1] in ("-", "/") or match.group().count(".") == 2:
                 dates.extend(_matched(filter(None, (p.match(text, match.start()) for p in _NUMERIC_DATES))))
-        elif meant := _cjk_values(match.group().lstrip("第")):
+        elif meant := cjk_values(match.group().lstrip("第")):
             readings = tuple((value,) for value in meant)
             numbers.append(Quantity(match.start(), match.end(), match.group(), readings))
     lowered = text.lower()
@@ -170,7 +140,7 @@ def read(text: str) -> tuple[list[Date], list[Quantity]]:
     for start in _starts(lowered, words & _MONTH_WORDS):
         around = (max(0, start - _BEFORE_MONTH), start + _AFTER_MONTH)
         dates.extend(date for pattern in _ENGLISH_DATES for date in _matched(pattern.finditer(text, *around)))
-    if said := words & _NUMBER_WORDS:
+    if said := words & NUMBER_WORDS:
         numbers.extend(list(_worded(lowered, said, numbers)))
         numbers.sort(key=lambda number: number.start)
     if "月" in text:
@@ -202,7 +172,7 @@ def _worded(text: str, words: Iterable[str], numbers: Sequence[Quantity]) -> Ite
     for start in _starts(text, words):
         if start < end or any(begins <= start < ends for begins, ends in scales):
             continue
-        if (said := _WORDS.match(text, start)) and (values := _words_values(said.group())):
+        if (said := WORD_RUN.match(text, start)) and (values := words_values(said.group())):
             end = said.end()
             yield Quantity(start, end, said.group(), (tuple(values),), worded=True)
 
@@ -239,15 +209,15 @@ def _whole(text: str | None) -> int:
         return int(text)
     if (month := _MONTH_NUMBERS.get(text.lower())) is not None:
         return month
-    return int(next(iter(_cjk_values(text)), "0"))
+    return int(next(iter(cjk_values(text)), "0"))
 
 
 def _digits(match: re.Match[str], text: str) -> Quantity:
     spelled = match.group()
-    readings = _cluster_readings(spelled)
+    readings = cluster_readings(spelled)
     start, end = match.span()
     if scale := _SCALE_AFTER.match(text, end):
-        factor = _scale(scale["word"])
+        factor = scale_of(scale["word"])
         base = readings[0][0]
         scaled = canonical(Decimal(base) * factor)
         # The unscaled number stands alone in a table "in millions", or was meant so: marked, so that
@@ -260,122 +230,6 @@ def _digits(match: re.Match[str], text: str) -> Quantity:
         readings = (*readings, (spelled[2:],))
     attached = _ATTACHED.search(text, max(0, start - 2), start) is not None
     return Quantity(start, end, spelled, readings, attached=attached)
-
-
-def _scale(word: str) -> int:
-    lowered = word.lower().removesuffix("s")
-    if (factor := _WORD_SCALES.get(lowered) or _SCALE_SIGNS.get(lowered)) is not None:
-        return factor
-    factor = 1
-    for sign in word:
-        factor *= _CJK_SCALES[sign]
-    return factor
-
-
-def _cluster_readings(spelled: str) -> tuple[tuple[str, ...], ...]:
-    """Return the readings of digits with separators between them, the likeliest first."""
-    groups = re.split(r"[.,'’ ]", spelled)
-    if len(groups) == 1:
-        return ((_stripped(spelled),),)
-    separators = re.findall(r"[.,'’ ]", spelled)
-    readings: list[tuple[str, ...]] = []
-    grouped = len(set(separators)) == 1 and _grouped(groups) and groups[0] != "0"
-    if grouped:
-        readings.append((_stripped("".join(groups)),))
-    whole, mark, fraction = groups[:-1], separators[-1], groups[-1]
-    pointed = mark in ".," and mark not in separators[:-1]
-    pointed = pointed and (len(whole) == 1 or (_grouped(whole) and len(set(separators[:-1])) == 1))
-    # "1,234" and "1.000" are thousands, "1.234" may be either.
-    if pointed and not (grouped and (mark == "," or fraction == "000")):
-        readings.append((canonical(Decimal(f"{''.join(whole)}.{fraction}")),))
-    if not readings or " " in separators or (separators == [","] and not grouped):
-        readings.append(tuple(map(_stripped, groups)))
-    return tuple(dict.fromkeys(readings))
-
-
-def _grouped(groups: list[str]) -> bool:
-    return 1 <= len(groups[0]) <= 3 and all(len(group) == 3 for group in groups[1:])
-
-
-def _stripped(digits: str) -> str:
-    return digits.lstrip("0") or "0"
-
-
-def canonical(number: Decimal) -> str:
-    """Return a number without exponent, without zeros that say nothing."""
-    text = format(number, "f")
-    if "." in text:
-        text = text.rstrip("0").rstrip(".")
-    return _stripped(text) if "." not in text else text
-
-
-def _words_values(words: str) -> list[str]:
-    """Return the numbers that a run of number words says: "three hundred and five" one, "two thirds" two."""
-    result: list[str] = []
-    total = current = 0
-
-    def finish() -> None:
-        nonlocal total, current
-        if total + current:
-            result.append(str(total + current))
-        total = current = 0
-
-    for word in re.split(r"[ \n-]+", words):
-        known = word in _WORD_VALUES or word in _WORD_SCALES
-        singular = word if known else re.sub(r"(?:ths?|s)$", "", word)
-        if (scale := _WORD_SCALES.get(singular)) is not None:
-            current = max(current, 1) * scale
-            if scale > 100:
-                total, current = total + current, 0
-        elif (value := _WORD_VALUES.get(singular)) is not None:
-            # "forty" takes "two", "hundred" takes anything smaller; otherwise another number begins.
-            if (
-                current % 100
-                and not (value < 10 <= current % 100 and current % 100 >= 20 and not current % 10)
-            ) or (not current and total and value >= 1000):
-                finish()
-            current += value
-    finish()
-    return result
-
-
-def _cjk_values(numeral: str) -> list[str]:
-    """Return what a Chinese numeral may mean: by place (二〇一九), by scale (三千二百), or both."""
-    if not any(sign in _CJK_SCALES for sign in numeral):
-        return [_stripped("".join(str(_CJK_DIGITS[sign]) for sign in numeral))]
-    if not any(sign in _CJK_DIGITS or sign == "十" for sign in numeral):
-        return []
-    total = section = digit = 0
-    last = 1
-    for sign in numeral:
-        if (value := _CJK_DIGITS.get(sign)) is not None:
-            digit, last = value, 1 if value == 0 else last
-            continue
-        scale = _CJK_SCALES[sign]
-        if scale >= 10**4:
-            total, section = (total + section + digit) * scale, 0
-        else:
-            section += (digit or 1) * scale
-        digit, last = 0, scale
-    # 三千二 is 3,200: the last digit counts the next lower place.
-    tail = digit * (last // 10 if last > 10 else 1)
-    return [str(total + section + tail)]
-
-
-def roman_values(text: str) -> list[str]:
-    """Return the values, as canonical numbers, of the Roman numerals of a text."""
-    found = []
-    for match in _ROMAN.finditer(text):
-        if not (numeral := match.group()):
-            continue
-        values = [_ROMAN_VALUES[sign] for sign in numeral]
-        total = sum(
-            -value if place + 1 < len(values) and values[place + 1] > value else value
-            for place, value in enumerate(values)
-        )
-        if total <= _LARGEST:
-            found.append(str(total))
-    return found
 
 
 class Quantities:
