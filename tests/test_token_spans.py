@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mrag_cli.parts.token_spans import TokenSpans
-from mrag_cli.parts.tokens import boundaries, count, token_ends
+from mrag_cli.parts.tokens import boundaries, count, tokens_before
 
 _TEXT = st.text(
     st.one_of(
@@ -34,13 +34,16 @@ def test_a_long_part_has_the_tokens_it_has_alone(end: str) -> None:
 
 
 @given(_TEXT)
-def test_token_ends_agree_with_the_tokens_starts(text: str) -> None:
-    """There is an end for each token, none before its start, and the last is the text's end."""
-    ends = token_ends(text)
+def test_tokens_before_agree_with_the_tokens_starts(text: str) -> None:
+    """The counts rise from none to all, each where a token ends."""
+    before = tokens_before(text)
     starts = boundaries(text)
-    assert len(ends) == len(starts) == TokenSpans(text).total == count(text)
+    assert (len(before), before[-1]) == (len(text) + 1, count(text))
+    assert list(before) == sorted(before)
+    spans = TokenSpans(text)
+    ends = [spans.token_end(token) for token in range(len(starts))]
     assert all(start < end for start, end in zip(starts, ends, strict=True))
-    assert not text or ends[-1] == len(text)
+    assert list(before) == [sum(end <= offset for end in ends) for offset in range(len(text) + 1)]
 
 
 def test_before_counts_whole_tokens() -> None:
@@ -48,3 +51,4 @@ def test_before_counts_whole_tokens() -> None:
     spans = TokenSpans("one two three")
     assert [spans.before(offset) for offset in (0, 2, 3, 6, 7, 13)] == [0, 0, 1, 1, 2, 3]
     assert [spans.token_end(token) for token in (0, 1, 2, 3)] == [3, 7, 13, 13]
+    assert (spans.total, TokenSpans("").total) == (3, 0)

@@ -109,6 +109,8 @@ def title(text: str, found: list[Block]) -> str | None:
 
 def _fences(text: str, start: int) -> Iterator[tuple[int, int]]:
     """Yield where fenced code begins and ends; a fence that nothing closes reaches to the text's end."""
+    if "```" not in text and "~~~" not in text:
+        return
     while fence := _FENCE.search(text, start):
         start = fence.end()
         line = text.rfind("\n", 0, fence.start()) + 1
@@ -169,31 +171,42 @@ def _add_lines(found: list[Block], text: str, start: int, end: int, markup: Mark
         _add(found, text, start, end, "code")
         return
     each = max(map(len, lines)) > _WRAPPED
-    # Where the line begins, where the paragraph it may continue does, and the lines of that so far.
-    at, begun, above = start, start, 0
+    # Where the line begins, what the paragraph that it may continue spans so far, and how many lines of it.
+    at, begun, ended, above = start, start, start, 0
     number = 0
     while number < len(lines):
         line = lines[number]
-        first = line.lstrip()[:1]
+        stripped = line.strip()
         marked = None
-        if markdown and (first in _MARKS or "|" in line):
+        if markdown and (stripped[:1] in _MARKS or "|" in line):
             marked = _marked(text, lines, number, at, begun, above)
         if marked:
             block, used = marked
             # An underlined heading takes the line above with it.
-            _add(found, text, begun, block.start, "prose")
+            if above and begun < block.start:
+                found.append(Block(begun, ended, "prose"))
             found.append(block)
             at += used + sum(map(len, lines[number : number + used]))
             number += used
-            begun, above = at, 0
+            above = 0
             continue
-        if above and (each or (first in _ENTRY_STARTS and _ENTRY.match(line.lstrip()))):
-            _add(found, text, begun, at, "prose")
-            begun, above = at, 0
-        above += 1
+        if stripped:
+            left = at + len(line) - len(line.lstrip())
+            if above and (each or _is_entry(stripped)):
+                found.append(Block(begun, ended, "prose"))
+                above = 0
+            if not above:
+                begun = left
+            ended = left + len(stripped)
+            above += 1
         at += len(line) + 1
         number += 1
-    _add(found, text, begun, end, "prose")
+    if above:
+        found.append(Block(begun, ended, "prose"))
+
+
+def _is_entry(line: str) -> bool:
+    return line[:1] in _ENTRY_STARTS and _ENTRY.match(line) is not None
 
 
 def _marked(
@@ -224,10 +237,9 @@ def _marked(
         return Block(start, end - len(last) + len(last.rstrip()), "table"), rows
     elif above == 1 and len(stripped) > 1 and set(stripped) in ({"="}, {"-"}):
         words = text[begun:at].strip()
-        if words and len(words) <= _LONGEST_HEADING and not (words[0] in ">|" or _ENTRY.match(words)):
-            first = begun + text[begun:at].index(words[0])
+        if len(words) <= _LONGEST_HEADING and not (words[0] in ">|" or _is_entry(words)):
             level = 1 if stripped[0] == "=" else 2
-            return Block(first, start + len(stripped), "heading", level, plain(words)), 1
+            return Block(begun, start + len(stripped), "heading", level, plain(words)), 1
     return None
 
 

@@ -135,14 +135,14 @@ class _Packer:
             pieces: what stays whole where it fits, in order.
             depth: how often they were cut: 0 for blocks.
         """
-        before = self._token_spans.before
-        ends = [before(piece.end) for piece in pieces]
+        before = self._token_spans.counts
+        ends = [before[piece[1]] for piece in pieces]
         at = 0
         while at < len(pieces):
-            start = self._start if self._start >= 0 else pieces[at].start
+            start = self._start if self._start >= 0 else pieces[at][0]
             # The counts of the whole text tell where the limit is but for a token or two.
-            reach = bisect_right(ends, before(start) + self._limit + 2, at)
-            while reach > at and not self._take(start, pieces[at:reach]):
+            reach = bisect_right(ends, before[start] + self._limit + 2, at)
+            while reach > at and not self._take(start, pieces[reach - 1]):
                 reach -= 1
             if reach > at:
                 at = reach
@@ -154,14 +154,14 @@ class _Packer:
                 self._cut(pieces[at], depth)
                 at += 1
 
-    def _take(self, start: int, pieces: Sequence[Block]) -> bool:
-        """Extend the unit that begins at ``start`` by ``pieces``, if that fits."""
-        end = pieces[-1].end
+    def _take(self, start: int, last: Block) -> bool:
+        """Extend the unit that begins at ``start`` by all pieces up to ``last``, if that fits."""
+        end = last[1]
         tokens = self._token_spans.exact(start, end)
         if tokens > self._limit:
             return False
-        bare = self._bare or self._start < 0
-        self._bare = bare and all(piece.kind == "heading" for piece in pieces)
+        # A section's headings come first, so where the last piece is one, all are.
+        self._bare = last.kind == "heading"
         self._start, self._end, self._tokens = start, end, tokens
         return True
 
@@ -180,7 +180,7 @@ class _Packer:
             return
         batch: list[Block] = []
         for start, end in cutters[depth](self._text, piece.start, piece.end):
-            batch.append(piece._replace(start=start, end=end))
+            batch.append(Block(start, end, piece.kind))
             if len(batch) == _BATCH:
                 self.fill(batch, depth + 1)
                 batch = []

@@ -77,8 +77,8 @@ def _pieces(text: str) -> Iterator[tuple[int, int]]:
     start = 0
     while start < len(plain):
         end = _window_end(plain, start)
-        for found in get_sentence_boundaries("en", plain[start:end]):
-            yield start + found["start_index"], start + found["end_index"]
+        stops = [start + found["end_index"] for found in get_sentence_boundaries("en", plain[start:end])]
+        yield from zip([start, *stops], stops, strict=False)
         start = end
 
 

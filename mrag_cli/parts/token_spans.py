@@ -8,67 +8,70 @@ splits agree up to the last such place. Only the short pieces outside these two 
 
 from __future__ import annotations
 
-from bisect import bisect_right
+import re
+from bisect import bisect_left
 from functools import lru_cache
 
-from mrag_cli.parts.tokens import count, token_ends
+from mrag_cli.parts.tokens import count, tokens_before
 
 # The pattern takes letters as whole runs, so a run always ends where one of these follows a letter. They are
 # listed, since Unicode versions differ on what a letter is.
-_FOLLOWERS = frozenset(" \n\t.,;:!?()[]{}<>|/*_-+=#\"'“”’，。！？、；：（）《》「」")
+_FOLLOWERS = " \n\t.,;:!?()[]{}<>|/*_-+=#\"'“”’，。！？、；：（）《》「」"
+_RUN_END = re.compile(rf"[^\W\d_](?=[{re.escape(_FOLLOWERS)}])")
 _REACH = 64
 
 
 class TokenSpans:
-    """A text and the ends of its tokens.
+    """A text and where its tokens end.
 
     Args:
         text: any text without lone surrogates.
+
+    Attributes:
+        counts: for each offset in the text, in code points from 0 to its length, how many of its tokens end
+            at or before it.
     """
 
-    __slots__ = ("_ends", "_text")
+    __slots__ = ("_text", "counts")
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._ends = token_ends(text)
+        self.counts = tokens_before(text)
 
     @property
     def total(self) -> int:
         """Tokens of the whole text."""
-        return len(self._ends)
+        return self.counts[-1]
 
     def before(self, offset: int) -> int:
         """Return how many of the text's tokens end at or before ``offset``, in code points."""
-        return bisect_right(self._ends, offset)
+        return self.counts[offset]
 
     def token_end(self, token: int) -> int:
         """Return where token number ``token``, from 0, ends in code points; past the last, the text's end."""
-        return self._ends[token] if token < len(self._ends) else len(self._text)
+        return min(bisect_left(self.counts, token + 1), len(self._text))
 
     def exact(self, start: int, end: int) -> int:
         """Return the tokens of ``text[start:end]`` encoded by itself."""
         text = self._text
         if start == 0 and end == len(text):
-            return len(self._ends)
+            return self.counts[end]
         first = self._first_split(start, end)
         last = self._last_split(start, end)
         if first is None or last is None or first >= last:
             return count(text[start:end])
-        head = _short_count(text[start:first])
-        tail = _short_count(text[last:end]) if last < end else 0
-        return head + self.before(last) - self.before(first) + tail
+        tokens = _short_count(text[start:first]) + self.counts[last] - self.counts[first]
+        return tokens + _short_count(text[last:end]) if last < end else tokens
 
     def _first_split(self, start: int, end: int) -> int | None:
-        text = self._text
-        for place in range(start + 1, min(end, start + _REACH)):
-            if text[place] in _FOLLOWERS and text[place - 1].isalpha():
-                return place
-        return None
+        found = _RUN_END.search(self._text, start, min(end, start + _REACH))
+        while found and not self._text[found.start()].isalpha():
+            found = _RUN_END.search(self._text, found.end(), min(end, start + _REACH))
+        return found.end() if found else None
 
     def _last_split(self, start: int, end: int) -> int | None:
         text = self._text
-        latest = end if end < len(text) else end - 1
-        for place in range(latest, max(start, end - _REACH), -1):
+        for place in range(end if end < len(text) else end - 1, max(start, end - _REACH), -1):
             if text[place] in _FOLLOWERS and text[place - 1].isalpha():
                 return place
         return None

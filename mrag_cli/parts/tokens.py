@@ -73,21 +73,21 @@ def boundaries(text: str) -> list[int]:
     return loaded.decode_with_offsets(loaded.encode_ordinary(text))[1] if text else []
 
 
-def token_ends(text: str) -> array[int]:
-    """Return the offset in ``text``, in code points, at which each of its tokens ends, ascending.
+def tokens_before(text: str) -> Sequence[int]:
+    """Return, for each offset in ``text`` from 0 to its length, how many of its tokens end at or before it.
 
-    A token that ends inside a character ends where that character does. Four bytes a token.
+    Offsets are code points; a token that ends inside a character ends where that character does. Four bytes
+    a character.
     """
     import numpy as np
 
-    if not text:
-        return array("i")
     found = encoding().encode_to_numpy(text, allowed_special=set(), disallowed_special=())
     ends = np.cumsum(_token_bytes()[found], dtype=np.intc)
     if not text.isascii():
         begins = (np.frombuffer(text.encode(), dtype=np.uint8) & 0xC0) != 0x80
         ends = np.cumsum(begins, dtype=np.intc)[ends - 1]
-    return array("i", ends.tobytes())
+    steps = np.diff(ends, prepend=np.intc(0), append=np.intc(len(text) + 1))
+    return array("i", np.repeat(np.arange(len(ends) + 1, dtype=np.intc), steps).tobytes())
 
 
 @lru_cache(maxsize=1)
