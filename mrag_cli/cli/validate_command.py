@@ -52,7 +52,7 @@ def validate(
     \b
     mrag tag docs | mrag extract | mrag validate --report report.json | mrag index -o kb
     mrag validate markers.jsonl --ungrounded flag -o checked.jsonl
-    """  # noqa: D301 - \b is Typer's mark for a paragraph that is not rewrapped
+    """
     from mrag_cli.parts.validation_report import Summary
     from mrag_cli.stages.validate import ValidateSettings
     from mrag_cli.stages.validate import validate as run

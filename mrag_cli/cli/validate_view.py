@@ -82,7 +82,7 @@ def _table(title: str, *columns: str, numbers_from: int | None = None) -> Table:
 
     table = Table(title=title, title_justify="left")
     for place, column in enumerate(columns):
-        right = numbers_from is not None and place >= numbers_from
+        right = numbers_from is not None and place >= numbers_from and column != "distribution"
         table.add_column(column, justify="right" if right else "left", overflow="fold")
     return table
 

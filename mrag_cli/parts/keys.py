@@ -42,8 +42,10 @@ _SECTION_WORDS = (
     "about abstract additional appendix background basic chapter conclusion content description detail "
     "discussion document example fact feature general important info information introduction key main "
     "method note other overview paragraph part passage point reference related result section summary "
-    "text topic various 介绍 简介 概述 概况 总结 结论 背景 摘要 信息 内容 相关 详情 方法 结果 引言 前言 "
-    "说明 其他"
+    "text topic various"
+)
+_CJK_SECTIONS = re.compile(
+    "介绍|简介|概述|概况|总结|结论|背景|摘要|信息|内容|相关|详情|方法|结果|引言|前言|说明|其他"
 )
 _QUESTION = re.compile(
     r"[?？]\s*$|^\W*(?:who|whom|whose|what|which|when|where|why|how)\b|什么|哪|谁|多少|几|如何|怎|为何|是否|吗",
@@ -121,7 +123,7 @@ def is_generic(key: str) -> bool:
     That is a key without any word that carries content, or, unless it is a question, with at most two
     (four Chinese characters) beside words such as "overview" that fit any section.
     """
-    found = {term for term in query_terms(key) if term not in _section_terms()}
+    found = {term for term in query_terms(_CJK_SECTIONS.sub(" ", key)) if term not in _section_terms()}
     if not found or found <= _empty_terms():
         return True
     return len(found) <= _topic_size(key) and not _QUESTION.search(key)

@@ -196,7 +196,7 @@ class Names:
     def _missing_of_run(self, run: list[re.Match[str]], text: str) -> list[str]:
         """Return what is missing of a run of capitalised words, neighbours together."""
         missing = [match for match in run if not self._holds(match.group())]
-        if not missing or (len(run) > 1 and self._holds_run(run, text)):
+        if not missing or any(len(words) > 1 and self._holds_run(words, text) for words in (run, missing)):
             return []
         if len(run) == 1 and _OPENING.search(text[: run[0].start()]) and _ORDINARY.search(run[0].group()):
             return []

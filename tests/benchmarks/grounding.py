@@ -33,7 +33,9 @@ _NUMBER = re.compile(
     rf"(?<={_HAN})\d+(?:\.\d+)?(?={_HAN})"
 )
 _PLAIN = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
-_OPENERS = "The A An In On At It He She They This That These Those His Her Its Their As For From By With After When".split()
+_OPENERS = (
+    "The A An In On At It He She They This That These Those His Her Its Their As For From By With After When"
+).split()
 _NAMES = {
     "name": re.compile(r"\b[A-Z][a-z]+(?: [A-Z][a-z]+)+\b|(?<=[a-z,] )[A-Z][a-z]{2,}\b(?! [A-Z])"),
     "title (zh)": re.compile(f"《{_HAN}{{2,12}}》"),
@@ -149,7 +151,7 @@ def measure(path: Path) -> _Measured:
 def _swaps(
     value: str, known: dict[str, str], choices: dict[str, list[str]], text: str, chance: random.Random
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield, for each kind that a value has, one of its claims and another that the document does not have."""
+    """Yield, for each kind a value has, one of its claims and another that the document does not have."""
     found = list(_found(value, known))
     for kind in dict(found):
         spelling = chance.choice([each for its, each in found if its == kind])
