@@ -137,7 +137,7 @@ def rank_dense(
             rows = _nearest(segment, vector, count, masks.by_segment[number] if masks else None)
         places.extend(Place(number, row) for row in rows.tolist())
     exact = cosines(snapshot, vector, places)
-    return [Ranked(place, score, 0.0, score) for place, score in ordered(snapshot, places, exact)[:count]]
+    return [Ranked(place, score, 0.0, score) for place, score in ordered(snapshot, places, exact, count)]
 
 
 def _nearest(
@@ -235,7 +235,7 @@ def rank_hybrid(
             for terms, cosine in zip(term_scores, vector_scores, strict=True)
         ]
     both = dict(zip(places, zip(term_scores, vector_scores, strict=True), strict=True))
-    return [Ranked(place, score, *both[place]) for place, score in ordered(snapshot, places, scores)[:count]]
+    return [Ranked(place, score, *both[place]) for place, score in ordered(snapshot, places, scores, count)]
 
 
 def _masked(
@@ -264,35 +264,47 @@ def _best(snapshot: Snapshot, scores: Sequence[NDArray[np.float32]], count: int)
             rows = rows[np.lexsort((rows, _doc_ranks(snapshot.segments[number], rows), -own[rows]))[:count]]
         places.extend(Place(number, row) for row in rows.tolist())
         found.extend(own[rows].tolist())
-    return ordered(snapshot, places, found)[:count]
+    return ordered(snapshot, places, found, count)
 
 
 def _doc_ranks(segment: Segment, rows: NDArray[np.int64]) -> NDArray[np.uint32]:
     documents = np.searchsorted(segment.first_markers, rows, side="right") - 1
-    ranks: NDArray[np.uint32] = segment.array("documents.ranks")[documents]
+    with _checked(segment):
+        ranks: NDArray[np.uint32] = segment.array("documents.ranks")[documents]
     return ranks
 
 
 def ordered(
-    snapshot: Snapshot, places: Sequence[Place], scores: Sequence[float]
+    snapshot: Snapshot, places: Sequence[Place], scores: Sequence[float], count: int
 ) -> list[tuple[Place, float]]:
-    """Return markers by descending score, ties by (doc, position)."""
+    """Return the ``count`` markers with the highest scores, descending, ties by (doc, position)."""
     by_score = sorted(zip(scores, places, strict=True), key=lambda pair: -pair[0])
     result: list[tuple[Place, float]] = []
     start = 0
-    while start < len(by_score):
+    while start < len(by_score) and len(result) < count:
         score = by_score[start][0]
         end = start + 1
         while end < len(by_score) and by_score[end][0] == score:
             end += 1
         tied = [place for _, place in by_score[start:end]]
         if len(tied) > 1:
-            tied.sort(key=lambda place: _position(snapshot, place))
+            tied = _by_position(snapshot, tied, count - len(result))
         result.extend((place, score) for place in tied)
         start = end
-    return result
+    return result[:count]
 
 
-def _position(snapshot: Snapshot, place: Place) -> tuple[str, int]:
-    segment = snapshot.segments[place.segment]
-    return segment.document(segment.document_of(place.row)).doc, place.row
+def _by_position(snapshot: Snapshot, places: Sequence[Place], count: int) -> list[Place]:
+    """Return the first ``count`` of some markers by (doc, position), reading few documents' ids."""
+    kept: list[tuple[str, int, Place]] = []
+    for number, segment in enumerate(snapshot.segments):
+        rows = np.array([place.row for place in places if place.segment == number], np.int64)
+        rows = rows[np.lexsort((rows, _doc_ranks(segment, rows)))[:count]]
+        documents = (np.searchsorted(segment.first_markers, rows, side="right") - 1).tolist()
+        names = {document: segment.document_id(document) for document in set(documents)}
+        kept.extend(
+            (names[document], row, Place(number, row))
+            for document, row in zip(documents, rows.tolist(), strict=True)
+        )
+    kept.sort(key=lambda entry: entry[:2])
+    return [place for _, _, place in kept[:count]]

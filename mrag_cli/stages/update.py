@@ -199,7 +199,8 @@ class _Update:
                 written = Segment(self._changing.folder.parent, entry, manifest.embedder)
                 entry = self._changing.mark_dead(folder, written, self._withdrawn)
             entries.append(entry)
-        folder.sync()
+        if self._writer is None or self._withdrawn:
+            folder.sync()
         self._changing.commit(entries, manifest.lexical, manifest.embedder)
 
     def abandon(self) -> None:

@@ -40,7 +40,7 @@ from mrag_cli.parts.terms import TERMS_VERSION
 from mrag_cli.parts.tokens import ENCODING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
     from typing import IO
 
@@ -61,11 +61,13 @@ class Transaction:
         directory: the index directory.
         manifest: what is committed; None while there is no index yet.
         disk: where every change goes through.
+        settled: whether the manifest is known to be the one on the disk, whatever happens to the machine.
     """
 
     directory: Path
     manifest: Manifest | None
     disk: Disk
+    settled: bool = False
 
     @property
     def generation(self) -> int:
@@ -131,27 +133,39 @@ class Transaction:
         finally:
             file.abandon()
         self.disk.replace(new, self.directory / MANIFEST)
+        self.manifest, self.settled = manifest, False
         self.disk.sync_folder(self.directory)
-        self.manifest = manifest
-        self.collect_garbage()
+        self.settled = True
+        with suppress(OSError):  # the index is the new one already; the next writer tries again
+            self.collect_garbage()
         return manifest
 
     def collect_garbage(self) -> None:
-        """Remove what is below ``segments/`` but not in the manifest, and an unfinished manifest."""
+        """Remove what is below ``segments/`` but not in the manifest, and an unfinished manifest.
+
+        Not before it is sure that the manifest stays: an older one may name what is garbage now.
+        """
+        for path, remove in self._garbage():
+            if not self.settled:
+                self.disk.sync_folder(self.directory)
+                self.settled = True
+            remove(path)
+
+    def _garbage(self) -> Iterator[tuple[Path, Callable[[Path], None]]]:
         new = self.directory / _NEW_MANIFEST
         if new.is_symlink() or new.exists():
-            self.disk.remove(new)
+            yield new, self.disk.remove
         root = self.directory / SEGMENTS
         named = _named(self.manifest)
         for folder in sorted(root.iterdir()) if root.is_dir() else []:
             if folder.is_symlink() or not folder.is_dir():
-                self.disk.remove(folder)
+                yield folder, self.disk.remove
                 continue
             for file in sorted(folder.iterdir()):
                 if f"{folder.name}/{file.name}" not in named and (file.is_symlink() or not file.is_dir()):
-                    self.disk.remove(file)
+                    yield file, self.disk.remove
             if not any(folder.iterdir()):
-                self.disk.remove_folder(folder)
+                yield folder, self.disk.remove_folder
 
 
 def _named(manifest: Manifest | None) -> set[str]:

@@ -17,8 +17,11 @@ class Disk:
     """Writing, syncing, renaming and removing; the operating system's own."""
 
     def make_folder(self, path: Path) -> None:
-        """Create a folder and its parents; one that is there already stays."""
-        path.mkdir(parents=True, exist_ok=True)
+        """Create a folder and its parents, each on the disk before the next; one that is there stays."""
+        if not path.is_dir():
+            self.make_folder(path.parent)
+            path.mkdir(exist_ok=True)
+            self.sync_folder(path.parent)
 
     def write(self, file: IO[bytes], block: memoryview) -> None:
         """Write all of ``block`` to an unbuffered file."""

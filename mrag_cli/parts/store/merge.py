@@ -121,7 +121,7 @@ def _arrays(
     live = [source.live_document_rows() for source in sources]
     yield from records.arrays()
     docs = [
-        source.document(row).doc for source, rows in zip(sources, live, strict=True) for row in rows.tolist()
+        source.document_id(row) for source, rows in zip(sources, live, strict=True) for row in rows.tolist()
     ]
     yield from order_arrays(docs)
     digests = [

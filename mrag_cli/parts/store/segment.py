@@ -229,19 +229,31 @@ class Segment:
         return line
 
     def _record(self, kind: str, row: int, read: Callable[[Fields], R]) -> R:
+        try:
+            return read(Fields(kind, row + 1, self._object(kind, row)))
+        except (InputError, IndexUnsupported):
+            raise self.corrupt(f"{kind}.jsonl", f"row {row} is not a record") from None
+
+    def _object(self, kind: str, row: int) -> dict[str, Any]:
         line = self.record_line(kind, row)
-        path = str(self.folder / f"{kind}.jsonl")
         try:
             value = orjson.loads(line)
-            if type(value) is dict:
-                return read(Fields(path, row + 1, value))
-        except (orjson.JSONDecodeError, InputError, IndexUnsupported):
-            pass
-        raise self.corrupt(f"{kind}.jsonl", f"row {row} is not a record")
+        except orjson.JSONDecodeError:
+            value = None
+        if type(value) is not dict:
+            raise self.corrupt(f"{kind}.jsonl", f"row {row} is not a record")
+        return value
 
     def document(self, row: int) -> Document:
         """Return a document record."""
         return self._record(DOCUMENTS, row, read_document)
+
+    def document_id(self, row: int) -> str:
+        """Return the id of a document, which takes less than reading its record."""
+        doc = self._object(DOCUMENTS, row).get("doc")
+        if type(doc) is not str:
+            raise self.corrupt(f"{DOCUMENTS}.jsonl", f"row {row} is not a record")
+        return doc
 
     def unit(self, row: int) -> Unit:
         """Return a unit record."""
@@ -267,11 +279,11 @@ class Segment:
         low, high = 0, len(order)
         while low < high:
             middle = (low + high) // 2
-            if self.document(int(order[middle])).doc < doc:
+            if self.document_id(int(order[middle])) < doc:
                 low = middle + 1
             else:
                 high = middle
-        if low < len(order) and self.document(int(order[low])).doc == doc:
+        if low < len(order) and self.document_id(int(order[low])) == doc:
             return int(order[low])
         return None
 

@@ -136,9 +136,8 @@ class FolderWriter:
             self.files[GRAPH] = entry
 
     def sync(self) -> None:
-        """Wait until the folder's entries, and its own, are on the disk."""
+        """Wait until the folder's entries are on the disk; its own is since it was made."""
         self.disk.sync_folder(self.folder)
-        self.disk.sync_folder(self.folder.parent)
 
     def entry(self, rows: Rows, origins: dict[str, int]) -> SegmentEntry:
         """Sync the folder and return the manifest's entry for it."""
