@@ -72,9 +72,17 @@ class Console:
             yield lambda *_args, **_kwargs: None
             return
         from rich.console import Console as RichConsole
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
 
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        clock = TimeElapsedColumn() if total is None else TimeRemainingColumn()
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), clock)
         with Progress(*columns, console=RichConsole(stderr=True), transient=True) as progress:
             task: TaskID = progress.add_task(verb, total=total)
 

@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 import mrag_cli
 from mrag_cli.cli.cache_command import cache
 from mrag_cli.cli.console import say
+from mrag_cli.cli.eval_command import evaluate
 from mrag_cli.cli.extract_command import extract
 from mrag_cli.cli.index_command import index
 from mrag_cli.cli.info_command import info, verify
@@ -110,6 +111,7 @@ app.command()(validate)
 app.command()(index)
 app.command()(query)
 app.command()(update)
+app.command("eval")(evaluate)
 app.command()(info)
 app.command()(verify)
 app.command()(cache)

@@ -1,0 +1,174 @@
+"""How the systems of ``mrag eval`` make their markers: each by the stages of its own command."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from mrag_cli.cli.eval_systems import WINDOW, Maker
+from mrag_cli.ground.errors import UsageError
+from mrag_cli.parts.evaluation.chunks import chunked
+from mrag_cli.parts.extractive import markers
+from mrag_cli.parts.llm.prompt import VARIANTS, ExtractionPrompt, shipped
+from mrag_cli.parts.llm.summary import Summary as Extraction
+from mrag_cli.parts.semantic_cuts import pic_cuts, semantic_cuts
+from mrag_cli.parts.term_vectors import term_vectors
+from mrag_cli.parts.validation_report import Summary
+from mrag_cli.records.models import DocumentGroup
+from mrag_cli.stages import chop, chunk, extract, tag, validate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from mrag_cli.cli.eval_models import Model
+    from mrag_cli.ground.report import Reporter
+    from mrag_cli.parts.evaluation.vectors import KeptVectors
+    from mrag_cli.parts.sources import Source
+    from mrag_cli.records.models import StreamPart
+
+CHUNKED = {"fixed": (WINDOW, 0), "dos": (WINDOW, 0), "overlap": (WINDOW, 32), "naive": (500, 100)}
+"""Tokens and overlap of the systems that cut windows."""
+
+NAMES = ("mrag", *CHUNKED, "semantic", "pic", "cosine", "chop", "lightrag")
+"""Every system that can be named."""
+
+
+class _Silent:
+    """Drops the notices of stages, which would come once for each of thousands of indexes; failures pass."""
+
+    def __init__(self, reporter: Reporter) -> None:
+        self._reporter = reporter
+
+    def notice(self, message: str) -> None:
+        """Drop a notice."""
+
+    def failed(self, name: str, reason: str) -> None:
+        """Pass a failure on."""
+        self._reporter.failed(name, reason)
+
+
+def maker(
+    base: str, variant: str, model: Model | None, embedder: KeptVectors | None, reporter: Reporter
+) -> Maker:
+    """Return how the system ``base`` makes its markers.
+
+    Args:
+        base: one of `NAMES`, but for ``lightrag``.
+        variant: of the extraction prompt, ``a``, ``b`` or ``c``; empty for the first.
+        model: writes markers and summaries; None for the extractive ones.
+        embedder: finds the breaks of ``semantic``, ``pic`` and ``cosine``; None for vectors of terms.
+        reporter: told of failed documents.
+
+    Raises:
+        UsageError: there is no such system, or the variant needs a model.
+    """
+    quiet = _Silent(reporter)
+    if variant and (base != "mrag" or model is None):
+        raise UsageError(f"{base}+{variant}: prompt variants belong to mrag with --extract-model")
+    if base == "mrag":
+        return _by_model(model, variant or "a", quiet) if model else _by_rules(quiet)
+    if base == "chop":
+        settings = chop.ChopSettings()
+        return Maker(
+            lambda sources: _groups(chop.chop(sources, settings, quiet)),
+            {"chop": [chop.CHOP_VERSION, asdict(settings)]},
+            refined=True,
+        )
+    if base in CHUNKED:
+        return _windows(base, quiet)
+    if base == "cosine":
+        return _cosine(embedder, quiet)
+    if base in ("semantic", "pic"):
+        return _semantic(base, embedder, model)
+    raise UsageError(f"--systems {base}: there is no such system; there are {', '.join(NAMES)}")
+
+
+def checked(groups: Iterable[DocumentGroup], reporter: Reporter) -> Iterator[DocumentGroup]:
+    """Validate documents, so that every unit can be reached; flags change nothing."""
+    settings = validate.ValidateSettings()
+    return _groups(validate.validate(groups, settings, _Silent(reporter), Summary()))
+
+
+def _groups(parts: Iterable[StreamPart]) -> Iterator[DocumentGroup]:
+    return (part for part in parts if isinstance(part, DocumentGroup))
+
+
+def _by_rules(reporter: Reporter) -> Maker:
+    settings = tag.TagSettings()
+
+    def groups(sources: Sequence[Source]) -> Iterator[DocumentGroup]:
+        tagged = tag.tag(sources, settings, reporter)
+        return checked(_groups(extract.extract_by_rules(tagged, markers, reporter)), reporter)
+
+    return Maker(groups, {"mrag": ["extractive", _package_digest(), asdict(settings)]}, refined=True)
+
+
+def _by_model(model: Model, variant: str, reporter: Reporter) -> Maker:
+    settings = tag.TagSettings()
+    prompt = shipped(VARIANTS[variant])
+    extraction = extract.ExtractSettings(prompt=ExtractionPrompt(prompt))
+
+    def groups(sources: Sequence[Source]) -> Iterator[DocumentGroup]:
+        tagged = tag.tag(sources, settings, reporter)
+        with model.client() as client:
+            marked = extract.extract_by_model(tagged, client, extraction, reporter, Extraction())
+            yield from checked(_groups(marked), reporter)
+
+    made = {"mrag": ["llm", prompt.version, model.identity, asdict(settings)]}
+    return Maker(groups, made, model.spent, refined=True)
+
+
+def _windows(base: str, reporter: Reporter) -> Maker:
+    size, overlap = CHUNKED[base]
+    method: Any = "fixed" if base == "dos" else base
+    settings = chunk.ChunkSettings(method, size, overlap)
+    return Maker(
+        lambda sources: _groups(chunk.chunk(sources, settings, reporter)),
+        {"chunk": [chunk.CHUNK_VERSION, asdict(settings)]},
+        order="position" if base == "dos" else None,
+    )
+
+
+def _cosine(embedder: KeptVectors | None, reporter: Reporter) -> Maker:
+    from mrag_cli.parts.chop.cosine import vector_similarities
+
+    settings = chunk.ChunkSettings("cosine")
+    alike: Any = vector_similarities(embedder.embed) if embedder else None  # type: ignore[arg-type]
+    by = embedder.name if embedder else "terms"
+    return Maker(
+        lambda sources: _groups(chunk.chunk(sources, settings, reporter, alike)),
+        {"chunk": [chunk.CHUNK_VERSION, asdict(settings), by]},
+    )
+
+
+def _semantic(base: str, embedder: KeptVectors | None, model: Model | None) -> Maker:
+    vectors = embedder.embed if embedder else term_vectors
+
+    def semantic(sources: Sequence[Source]) -> Iterator[DocumentGroup]:
+        for source in sources:
+            yield chunked(source, semantic_cuts(source.text, WINDOW, vectors), base)
+
+    def pic(sources: Sequence[Source]) -> Iterator[DocumentGroup]:
+        from mrag_cli.cli.eval_models import summaries
+
+        found = summaries(model, sources) if model else [""] * len(sources)
+        for source, summary in zip(sources, found, strict=True):
+            yield chunked(source, pic_cuts(source.text, WINDOW, vectors, summary), base)
+
+    by: list[object] = [embedder.name if embedder else "terms"]
+    if base == "pic" and model:
+        return Maker(pic, {base: [*by, *model.identity]}, model.spent)
+    return Maker(pic if base == "pic" else semantic, {base: by})
+
+
+def _package_digest() -> str:
+    """Return a digest of the package's own code: a change of the rules makes kept cells void."""
+    import hashlib
+    from pathlib import Path
+
+    import mrag_cli
+
+    found = hashlib.sha256()
+    for path in sorted(Path(mrag_cli.__file__).parent.rglob("*.py")):
+        found.update(path.read_bytes())
+    return found.hexdigest()

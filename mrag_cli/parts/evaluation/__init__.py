@@ -1,0 +1,1 @@
+"""Measuring retrieval: data sets, systems, statistics, the report and its pictures."""
