@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from mrag_cli.records.models import DocumentGroup, Unit
 
-WINDOW_TOKENS = 6_500
+WINDOW_TOKENS = 8_000
 """Most tokens of units in a window, however large the model's output limit."""
 _TAG_TOKENS = 4
 _REPLY_SHARE = 0.82
