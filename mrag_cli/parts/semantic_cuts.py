@@ -30,8 +30,8 @@ _SUMMARY_SENTENCES = 5
 def semantic_cuts(text: str, limit: int, vectors: Vectors) -> Iterator[Cut]:
     """Yield chunks of whole sentences that end where the text turns to something else.
 
-    Each sentence is represented with its two neighbours. The widest five per cent of the distances between
-    consecutive sentences are breaks; where two breaks are more than ``limit`` tokens apart, the chunk ends at
+    What lies between two sentences is the distance of the two before and the two after. The widest five per
+    cent of the distances are breaks; where two breaks are more than ``limit`` tokens apart, the chunk ends at
     the widest distance in the second half of what fits.
 
     Args:
@@ -47,9 +47,8 @@ def semantic_cuts(text: str, limit: int, vectors: Vectors) -> Iterator[Cut]:
     if not pieces:
         return
     shown = [text[start:end] for start, end in pieces]
-    neighbours = [" ".join(shown[max(0, at - 1) : at + 2]) for at in range(len(shown))]
-    found = vectors(neighbours)
-    distances = 1 - np.einsum("ij,ij->i", found[:-1], found[1:])
+    pairs = vectors([" ".join(shown[max(0, at - 1) : at + 1]) for at in range(len(shown) + 1)])
+    distances = 1 - np.einsum("ij,ij->i", pairs[:-2], pairs[2:])
     broad = np.percentile(distances, BREAK_PERCENTILE) if len(distances) else 0.0
     first = 0
     while first < len(pieces):
