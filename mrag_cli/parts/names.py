@@ -149,6 +149,10 @@ class Names:
         self._words = frozenset(word for passage in self._folded for word in _FOLDED_WORD.findall(passage))
 
     @cached_property
+    def _known(self) -> frozenset[str]:
+        return self._words | _NO_NAMES
+
+    @cached_property
     def _stems(self) -> frozenset[str]:
         return frozenset(terms(" ".join(self._words)))
 
@@ -184,6 +188,9 @@ class Names:
         return [*self._missing_words(_CJK_RUN.sub(" ", value)), *self._missing_cjk(value)]
 
     def _missing_words(self, text: str) -> list[str]:
+        # Nearly always every word is there as it stands, which is quickly seen.
+        if text.isascii() and self._known.issuperset(map(str.lower, _CAPITALISED.findall(text))):
+            return []
         result: list[str] = []
         run: list[re.Match[str]] = []
         for match in _capitalised(text):
@@ -218,7 +225,7 @@ class Names:
 
     def _holds(self, word: str) -> bool:
         plain = folded(_POSSESSIVE.sub("", word))
-        if plain in self._words or plain in _NO_NAMES:
+        if plain in self._known:
             return True
         parts = _FOLDED_WORD.findall(plain)
         if len(parts) > 1 and all(part in self._words for part in parts):

@@ -58,10 +58,9 @@ _ENGLISH_DATES = (
 _CJK_MONTH_NEAR = re.compile(_CJK_MONTH)
 _NEAR, _CJK_NEAR = 30, 12
 
-_PIECE = re.compile(
-    r"(?P<digits>\d+(?:(?:[.,'’]|(?<=\d) (?=\d{3}(?!\d)))\d+)*)|"
-    rf"(?P<cjk>第?{CJK_NUMERAL}+)"
-)
+_DIGITS = r"\d+(?:(?:[.,'’]|(?<=\d) (?=\d{3}(?!\d)))\d+)*"
+_ASCII_PIECE = re.compile(f"(?P<digits>{_DIGITS})")
+_PIECE = re.compile(f"(?P<digits>{_DIGITS})|(?P<cjk>第?{CJK_NUMERAL}+)")
 _LATIN_WORD = re.compile(r"[a-z]+")
 _ATTACHED = re.compile(r"[A-Za-z]-?\Z")
 _SCALE_AFTER = re.compile(
@@ -121,7 +120,7 @@ def read(text: str) -> tuple[list[Date], list[Quantity]]:
     dates: list[Date] = []
     numbers: list[Quantity] = []
     end = 0
-    for match in _PIECE.finditer(text):
+    for match in (_ASCII_PIECE if text.isascii() else _PIECE).finditer(text):
         if match.start() < end:
             continue
         if match.lastgroup == "digits":
@@ -223,11 +222,12 @@ def _digits(match: re.Match[str], text: str) -> Quantity:
         # The unscaled number stands alone in a table "in millions", or was meant so: marked, so that
         # "2 million" is not found in "2 billion".
         return Quantity(start, scale.end(), text[start : scale.end()], ((scaled,), (f"={base}",)))
-    before = text[start - 5 : start] if start >= 5 else ""
-    if len(spelled) == 2 and before[:4].isdecimal() and before[-1:] in "-–—/":
-        readings = ((before[:2] + spelled,), *readings)
-    elif len(spelled) == 4 and len(before) == 5 and before[:4].isdecimal() and before[-1] in "-–—/":
-        readings = (*readings, (spelled[2:],))
+    if start >= 5 and text[start - 1] in "-–—/" and (before := text[start - 5 : start - 1]).isdecimal():
+        # "1990-95" says 1995, "1990-1995" may stand for it.
+        if len(spelled) == 2:
+            readings = ((before[:2] + spelled,), *readings)
+        elif len(spelled) == 4:
+            readings = (*readings, (spelled[2:],))
     attached = _ATTACHED.search(text, max(0, start - 2), start) is not None
     return Quantity(start, end, spelled, readings, attached=attached)
 

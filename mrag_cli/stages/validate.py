@@ -196,6 +196,8 @@ class _Check:
             self._fault("blank key", line, "the key is blank; the value takes its place")
             key = marker.value
         aliases = tuple(dict.fromkeys(alias for alias in marker.aliases if alias.strip() and alias != key))
+        if (key, pointers, aliases) == (marker.key, marker.pointers, marker.aliases):
+            return marker
         return replace(marker, key=key, pointers=pointers, aliases=aliases)
 
     def _covered(
