@@ -283,6 +283,20 @@ def test_when_nothing_ever_succeeds_the_run_stops() -> None:
     with_client(lambda _: Answer("oops", status=500), body, max_attempts=1)
 
 
+def test_a_provider_that_wants_no_call_for_hours_ends_the_run() -> None:
+    """Waiting that long is the user's to decide; nobody else calls meanwhile."""
+
+    async def body(client: Client, _: Server) -> None:
+        outcomes = await asyncio.gather(
+            *(client.ask(request(f"n{number}")) for number in range(5)), return_exceptions=True
+        )
+        assert [type(outcome) for outcome in outcomes] == [ModelError] * 5
+        assert "for 7200 seconds" in str(outcomes[0])
+
+    refused = Answer("daily limit", status=429, headers={"Retry-After": "7200"})
+    assert len(with_client(lambda _: refused, body, concurrency=1).asked) == 1
+
+
 def test_a_limit_on_calls_counts_what_is_sent() -> None:
     """--max-calls 3 sends three requests, retries among them."""
 

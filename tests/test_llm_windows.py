@@ -172,6 +172,13 @@ def test_headings_stand_where_they_change_and_only_if_the_text_lacks_them() -> N
     assert made.prefix.endswith("<1> # Setup\nGet the pump.\n# Setup > Linux\n<2> Fill it.\n<3> Start it.")
 
 
+def test_endless_titles_and_headings_are_cut() -> None:
+    """A line that a reader took for a title does not fill the context."""
+    unit = Unit("d", 1, "Water.", 2, ("x" * 100_000,))
+    made = plan(DocumentGroup(Document("d", "x", "y" * 100_000, 1, 2), (unit,)), limits())
+    assert made.prefix_tokens < 500
+
+
 def test_an_outline_of_thousands_of_headings_stays_small() -> None:
     """The deepest levels go first, then the end."""
     units = tuple(

@@ -116,7 +116,7 @@ def extract(
         typer.Option(
             "--context-tokens",
             min=256,
-            help="The model's context; by default from litellm's data.",
+            help="The model's context; by default from litellm's data. Ollama wants --param num_ctx=N too.",
             show_default=False,
         ),
     ] = None,

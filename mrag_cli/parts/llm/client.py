@@ -29,6 +29,7 @@ _KEY_FORMAT = 1
 _HOPELESS_FAILURES = 20
 _LONGEST_BACKOFF = 30.0
 _ATTEMPTS_AT_NOTHING = 3
+_LONGEST_WAIT = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,7 @@ class Client:
         self._under_way: dict[bytes, asyncio.Task[Reply]] = {}
         self._hopeless = 0
         self._answered = False
+        self._stopped: ModelError | None = None
 
     def key(self, request: Request) -> bytes:
         """Return a request's place in the cache: a digest of all that decides the reply.
@@ -170,6 +172,8 @@ class Client:
             await self._limiter.acquire(request.order)
             reply = None
             try:
+                if self._stopped is not None:
+                    raise self._stopped
                 await self.ledger.reserve(most)
                 self.ledger.counts.retries += attempt > 1
                 try:
@@ -181,7 +185,10 @@ class Client:
                 self._limiter.answered()
             except CallFailed as failed:
                 if attempt >= self._attempts(failed) or shown.begun:
-                    raise self._given_up(failed) from None
+                    given_up = self._given_up(failed)
+                    if isinstance(given_up, ModelError):
+                        self._stopped = given_up
+                    raise given_up from None
                 pause = self._pause_after(failed, attempt)
             else:
                 return reply
@@ -204,6 +211,8 @@ class Client:
         """Return how often a request that failed like this is sent in all."""
         if failed.failure not in (Failure.BUSY, Failure.BROKEN, Failure.UNREACHABLE):
             return 1
+        if failed.retry_after is not None and failed.retry_after > _LONGEST_WAIT:
+            return 1
         if failed.failure is Failure.UNREACHABLE and not self._answered:
             return min(_ATTEMPTS_AT_NOTHING, self.settings.max_attempts)
         return self.settings.max_attempts
@@ -223,6 +232,11 @@ class Client:
         if failed.failure is Failure.FATAL:
             return ModelError(
                 f"{self.settings.model}: {failed}; check the model's name and the provider's key"
+            )
+        if failed.retry_after is not None and failed.retry_after > _LONGEST_WAIT:
+            return ModelError(
+                f"{self.settings.model}: the provider wants no call for {failed.retry_after:.0f} seconds: "
+                f"{failed}; run again then, what was paid for is kept"
             )
         if failed.failure is Failure.UNREACHABLE and not self._answered:
             return ModelError(f"{self.settings.model}: no server answers: {failed}; a rerun resumes")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 WINDOW_TOKENS = 8_000
 """Most tokens of units in a window, however large the model's output limit."""
 _TAG_TOKENS = 4
+_LONGEST_TITLE = 200
 _REPLY_SHARE = 0.82
 _ALIAS_SHARE = 0.2
 _REPLY_BASE = 96
@@ -175,7 +176,7 @@ def plan(group: DocumentGroup, limits: Limits) -> Plan:
         UsageError: the limits leave no room for units.
     """
     whole = _pieces(group.units, WINDOW_TOKENS)
-    head = f"Title: {group.document.title}\nUnits: 1 to {len(group.units)}\n"
+    head = f"Title: {group.document.title[:_LONGEST_TITLE]}\nUnits: 1 to {len(group.units)}\n"
     total = sum(piece.tokens for piece in whole) + tokens.count(head)
     size = limits.window(total, carried=False)
     length = sum(piece.tokens - _TAG_TOKENS for piece in whole)
@@ -201,7 +202,7 @@ def _pieces(units: Iterable[Unit], most: int) -> tuple[Piece, ...]:
     for unit in units:
         heading = ""
         if unit.heading and unit.heading != before and unit.heading[-1] not in unit.text:
-            heading = " > ".join(unit.heading)
+            heading = " > ".join(name[:_LONGEST_TITLE] for name in unit.heading)
         before = unit.heading
         size = unit.tokens if unit.tokens or not unit.text else tokens.count(unit.text)
         texts = [unit.text] if size + _TAG_TOKENS <= most else list(_parts(unit.text, most - _TAG_TOKENS))
@@ -273,7 +274,11 @@ def _outline(units: Sequence[Unit], most: int) -> str:
     if not entries:
         return ""
     for deepest in range(max(level for level, _, _ in entries), -1, -1):
-        lines = [f"{'  ' * level}{name} <{first}>" for level, name, first in entries if level <= deepest]
+        lines = [
+            f"{'  ' * level}{name[:_LONGEST_TITLE]} <{first}>"
+            for level, name, first in entries
+            if level <= deepest
+        ]
         text = "Outline:\n" + "\n".join(lines) + "\n"
         if tokens.count(text) <= most:
             return text
