@@ -59,6 +59,7 @@ _INLINE = re.compile(
     r"!?\[([^\]\n]*)\](?:\([^)\n]*\)|\[[^\]\n]*\])|(?<!`)`+([^`\n]+)`+|"
     r"\*{1,3}(?=\S)([^*\n]+?)\*{1,3}|(?<!\w)__?(?=\S)([^_\n]+?)__?(?!\w)"
 )
+_INLINE_MARKS = frozenset("[`*_{")
 _ANCHOR = re.compile(r"[ \t]*\{[#.][^}\n]*\}[ \t]*$")
 
 
@@ -155,13 +156,13 @@ def _add_passages(found: list[Block], text: str, start: int, end: int, markup: M
 def _add_paragraphs(found: list[Block], text: str, start: int, end: int, markup: Markup) -> None:
     """Add the blocks between two offsets, outside fences."""
     for gap in _BLANK.finditer(text, start, end):
-        _add_lines(found, text, start, gap.start(), markup)
+        _add_paragraph(found, text, start, gap.start(), markup)
         start = gap.end()
-    _add_lines(found, text, start, end, markup)
+    _add_paragraph(found, text, start, end, markup)
 
 
-def _add_lines(found: list[Block], text: str, start: int, end: int, markup: Markup) -> None:
-    """Add the blocks of lines with no blank one among them."""
+def _add_paragraph(found: list[Block], text: str, start: int, end: int, markup: Markup) -> None:
+    """Add the blocks between two offsets with no blank line between them."""
     lines = text[start:end].split("\n")
     if len(lines) == 1 and lines[0][:1] not in _UNUSUAL and "|" not in lines[0]:
         _add(found, text, start, end, "prose")
@@ -170,6 +171,11 @@ def _add_lines(found: list[Block], text: str, start: int, end: int, markup: Mark
     if markdown and lines[0].startswith(_INDENTS) and all(line.startswith(_INDENTS) for line in lines):
         _add(found, text, start, end, "code")
         return
+    _add_lines(found, text, start, lines, markdown)
+
+
+def _add_lines(found: list[Block], text: str, start: int, lines: list[str], markdown: bool) -> None:
+    """Add the blocks of the lines that begin at ``start``."""
     each = max(map(len, lines)) > _WRAPPED
     # Where the line begins, what the paragraph that it may continue spans so far, and how many lines of it.
     at, begun, ended, above = start, start, start, 0
@@ -191,7 +197,7 @@ def _add_lines(found: list[Block], text: str, start: int, end: int, markup: Mark
             above = 0
             continue
         if stripped:
-            left = at + len(line) - len(line.lstrip())
+            left = at if stripped is line else at + len(line) - len(line.lstrip())
             if above and (each or _is_entry(stripped)):
                 found.append(Block(begun, ended, "prose"))
                 above = 0
@@ -265,6 +271,8 @@ def _table_rows(lines: list[str], first: int) -> int:
 
 def plain(words: str) -> str:
     """Return a heading's words without inline Markdown: links, emphasis, code marks and anchors."""
+    if _INLINE_MARKS.isdisjoint(words):
+        return " ".join(words.split())
     without = _INLINE.sub(
         lambda match: next((part for part in match.groups() if part), ""), _ANCHOR.sub("", words)
     )

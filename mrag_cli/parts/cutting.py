@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from mrag_cli.parts.blocks import Block, trimmed
+from mrag_cli.parts.blocks import trimmed
 from mrag_cli.parts.sentences import sentences
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from mrag_cli.parts.blocks import Block, Kind
     from mrag_cli.parts.token_spans import TokenSpans
 
     Span = tuple[int, int]
@@ -47,7 +49,12 @@ def paragraph_cuts(
         Units in order, disjoint, each beginning and ending with a character that is not white space; every
         such character of the blocks is in exactly one.
     """
+    counts = token_spans.counts
     for section, heading in _sections(structure):
+        start, end = section[0].start, section[-1].end
+        if counts[end] - counts[start] <= limit and (tokens := token_spans.exact(start, end)) <= limit:
+            yield Cut(start, end, tokens, heading)
+            continue
         packer = _Packer(text, limit, token_spans)
         packer.fill(section, 0)
         packer.close()
@@ -104,7 +111,7 @@ def _sections(structure: Sequence[Block]) -> Iterator[tuple[list[Block], tuple[s
 
 
 def _titles(path: list[Block]) -> tuple[str, ...]:
-    return tuple(block.title for block in path if block.title)
+    return tuple([block.title for block in path if block.title])
 
 
 class _Packer:
@@ -128,12 +135,13 @@ class _Packer:
             self.closed.append((self._start, self._end, self._tokens))
             self._start = -1
 
-    def fill(self, pieces: Sequence[Block], depth: int) -> None:
+    def fill(self, pieces: Sequence[Block] | Sequence[Span], depth: int, kind: Kind | None = None) -> None:
         """Add ``pieces`` to the open unit and to new ones; the last stays open.
 
         Args:
-            pieces: what stays whole where it fits, in order.
+            pieces: what stays whole where it fits, in order: blocks, or spans of one.
             depth: how often they were cut: 0 for blocks.
+            kind: the kind of the block that they are spans of.
         """
         before = self._token_spans.counts
         ends = [before[piece[1]] for piece in pieces]
@@ -142,51 +150,54 @@ class _Packer:
             start = self._start if self._start >= 0 else pieces[at][0]
             # The counts of the whole text tell where the limit is but for a token or two.
             reach = bisect_right(ends, before[start] + self._limit + 2, at)
-            while reach > at and not self._take(start, pieces[reach - 1]):
+            while reach > at and not self._take(start, pieces[reach - 1], kind):
                 reach -= 1
             if reach > at:
                 at = reach
                 if at < len(pieces) and not self._bare:
                     self.close()
-            elif self._start >= 0 and not (self._bare and self._worth_cutting(pieces[at], depth)):
+            elif self._start >= 0 and not (self._bare and self._worth_cutting(pieces[at], depth, kind)):
                 self.close()
             else:
-                self._cut(pieces[at], depth)
+                self._cut(pieces[at], depth, kind)
                 at += 1
 
-    def _take(self, start: int, last: Block) -> bool:
+    def _take(self, start: int, last: Block | Span, kind: Kind | None) -> bool:
         """Extend the unit that begins at ``start`` by all pieces up to ``last``, if that fits."""
         end = last[1]
         tokens = self._token_spans.exact(start, end)
         if tokens > self._limit:
             return False
         # A section's headings come first, so where the last piece is one, all are.
-        self._bare = last.kind == "heading"
+        self._bare = _kind_of(last, kind) == "heading"
         self._start, self._end, self._tokens = start, end, tokens
         return True
 
-    def _worth_cutting(self, piece: Block, depth: int) -> bool:
+    def _worth_cutting(self, piece: Block | Span, depth: int, kind: Kind | None) -> bool:
         """Tell whether ``piece`` is to be cut so that the open heading has company: no whole sentence is."""
         if depth == 0:
             return True
-        finest = depth >= len(_CUTTERS[piece.kind])
-        return not finest and self._token_spans.exact(piece.start, piece.end) > self._limit
+        finest = depth >= len(_CUTTERS[_kind_of(piece, kind)])
+        return not finest and self._token_spans.exact(piece[0], piece[1]) > self._limit
 
-    def _cut(self, piece: Block, depth: int) -> None:
-        cutters = _CUTTERS[piece.kind]
+    def _cut(self, piece: Block | Span, depth: int, kind: Kind | None) -> None:
+        start, end = piece[0], piece[1]
+        kind = _kind_of(piece, kind)
+        cutters = _CUTTERS[kind]
         if depth >= len(cutters):
             # One character that has more tokens than a unit may have.
-            self.closed.append((piece.start, piece.end, self._token_spans.exact(piece.start, piece.end)))
+            self.closed.append((start, end, self._token_spans.exact(start, end)))
             return
-        batch: list[Block] = []
-        for start, end in cutters[depth](self._text, piece.start, piece.end):
-            batch.append(Block(start, end, piece.kind))
-            if len(batch) == _BATCH:
-                self.fill(batch, depth + 1)
-                batch = []
-        self.fill(batch, depth + 1)
+        spans = iter(cutters[depth](self._text, start, end))
+        while batch := list(islice(spans, _BATCH)):
+            self.fill(batch, depth + 1, kind)
 
 
+def _kind_of(piece: Block | Span, kind: Kind | None) -> Kind:
+    return kind or piece[2]  # type: ignore[misc] # without a kind given, pieces are blocks
+
+
+# How many pieces are held at a time: a text of one endless word has millions.
 _BATCH = 4096
 _CLAUSE_END = re.compile(r"[,;:](?=\s)|[，；：、–—…]+")
 _STANZA = re.compile(r"\n\s*\n")
@@ -194,9 +205,8 @@ _LINE_END = re.compile(r"\n")
 _WORD = re.compile(r"\S+")
 
 
-def _sentences(text: str, start: int, end: int) -> Iterator[Span]:
-    for left, right in sentences(text[start:end]):
-        yield start + left, start + right
+def _sentences(text: str, start: int, end: int) -> Iterable[Span]:
+    return [(start + left, start + right) for left, right in sentences(text[start:end])]
 
 
 def _stanzas(text: str, start: int, end: int) -> Iterator[Span]:
@@ -229,7 +239,7 @@ def _characters(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 _PROSE: tuple[Cutter, ...] = (_sentences, _lines, _clauses, _words, _characters)
-_CUTTERS: dict[str, tuple[Cutter, ...]] = {
+_CUTTERS: dict[Kind, tuple[Cutter, ...]] = {
     "heading": _PROSE,
     "prose": _PROSE,
     "table": (_lines, _sentences, _clauses, _words, _characters),

@@ -7,10 +7,6 @@ module keeps away from it what it cannot take and undoes the splits that leave a
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # sentencex fails on some white space outside ASCII, so it sees a space there.
 _ODD_SPACE = re.compile(r"[^\S\n\t ]")
@@ -47,47 +43,53 @@ def sentences(text: str) -> list[tuple[int, int]]:
         space is in exactly one; none begins or ends with white space.
     """
     spans: list[tuple[int, int]] = []
-    begun = ended = 0
-    for start, end in _pieces(text):
+    start = begun = ended = 0
+    for end in _ends(text):
         piece = text[start:end]
+        start = end
         body = piece.strip()
         if not body:
             continue
         left = end - len(piece.lstrip())
         right = left + len(body)
-        if not spans or _is_plain(text, begun, ended, left):
-            spans.append((left, right))
-        else:
+        if spans and not _is_plain(text[ended - 1], ended - begun, left - ended, body[0]):
             left = _repaired(text, spans, left, right)
             if left == right:
                 ended = spans[-1][1]
                 continue
             if _belong_together(text, spans[-1], left):
                 left = spans.pop()[0]
-            spans.append((left, right))
+        spans.append((left, right))
         begun, ended = left, right
     return spans
 
 
-def _pieces(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where sentencex begins and ends a sentence, the white space behind it included."""
+def _ends(text: str) -> list[int]:
+    """Return where sentencex ends its sentences, each with the white space behind it."""
     from sentencex import get_sentence_boundaries
 
     plain = _ODD_SPACE.sub(" ", text)
+    ends: list[int] = []
     start = 0
     while start < len(plain):
         end = _window_end(plain, start)
-        stops = [start + found["end_index"] for found in get_sentence_boundaries("en", plain[start:end])]
-        yield from zip([start, *stops], stops, strict=False)
+        found = get_sentence_boundaries("en", plain[start:end])
+        ends += [start + sentence["end_index"] for sentence in found]
         start = end
+    return ends
 
 
-def _is_plain(text: str, begun: int, ended: int, left: int) -> bool:
-    """Tell whether a boundary needs no second look: a mark, a space, and a capital or Chinese character."""
-    first = text[left]
-    mark = text[ended - 1]
+def _is_plain(mark: str, length: int, gap: int, first: str) -> bool:
+    """Tell whether a boundary needs no second look: a mark, a space, and a capital or Chinese character.
+
+    Args:
+        mark: the last character before it.
+        length: code points of the sentence before it.
+        gap: code points of white space at it.
+        first: the first character behind it.
+    """
     if mark in ".!?":
-        return left > ended and first.isupper() and ended - begun > 6 and not first.isdigit()
+        return gap > 0 and length > 6 and first.isupper()
     return mark in "。！？" and ("\u3400" <= first <= "\u9fff" or first.isupper())
 
 
