@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mrag_cli.ground.errors import UsageError
+from mrag_cli.parts.costs import costs
 from mrag_cli.parts.filters import Filters
 from mrag_cli.parts.packing import Evidence, Packed, pack
 from mrag_cli.parts.ranking import Ranked, rank_dense, rank_hybrid, rank_lexical
@@ -209,9 +210,9 @@ class Query:
             unit_row = first + pointer - 1
             if not first <= unit_row < end:  # the stream had the markers, but not the units
                 continue
-            unit = segment.unit(unit_row)
-            tokens, cost = (int(segment.array(f"units.{name}")[unit_row]) for name in ("tokens", "costs"))
-            yield Evidence(rank, marker.doc, (pointer,), unit.text.strip(), tokens, cost)
+            text = segment.unit(unit_row).text.strip()
+            (tokens,), (cost,) = costs([text])
+            yield Evidence(rank, marker.doc, (pointer,), text, tokens, cost)
 
 
 def result_json(result: QueryResult, *, explain: bool = False) -> dict[str, Any]:

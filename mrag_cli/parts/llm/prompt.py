@@ -134,7 +134,7 @@ class ExtractionPrompt:
         rest = fill(
             self._after,
             {
-                "window": f"## Units, some of them neighbours for context\n\n{carried}\n\n"
+                "window": f"=== Units, some of them neighbours for context ===\n\n{carried}\n\n"
                 if carried
                 else "",
                 "units": numbers({piece.unit for piece in window}),

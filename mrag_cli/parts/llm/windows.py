@@ -53,7 +53,7 @@ class Piece:
     def render(self) -> str:
         """Return the piece as the prompt shows it."""
         tagged = f"<{self.unit}> {self.text}"
-        return f"# {self.heading}\n{tagged}" if self.heading else tagged
+        return f"[{self.heading}]\n{tagged}" if self.heading else tagged
 
 
 @dataclass(frozen=True, slots=True)

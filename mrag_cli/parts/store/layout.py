@@ -90,9 +90,6 @@ ARRAYS = {
     "markers.tokens": _Array("<u4", "markers", 0),
     "markers.costs": _Array("<u4", "markers", 0),
     "markers.headers": _Array("<u4", "markers", 0),
-    # tokens of each unit's text; of the text and the separator after it
-    "units.tokens": _Array("<u4", "units", 0),
-    "units.costs": _Array("<u4", "units", 0),
     # the terms in ascending order of their UTF-8 bytes, run together, and where each starts
     "terms.text": _Array("|u1", "term_bytes", 0),
     "terms.offsets": _Array("<u8", "terms", 1),

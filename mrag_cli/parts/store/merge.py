@@ -135,8 +135,6 @@ def _arrays(
     yield "markers.keys", _firsts(sizes)
     for name in ("markers.tokens", "markers.costs", "markers.headers"):
         yield name, np.concatenate([_those(source.array(name), source.live_markers) for source in sources])
-    for name in ("units.tokens", "units.costs"):
-        yield name, np.concatenate([_those(source.array(name), source.live_units) for source in sources])
     yield from postings_arrays(lexical.merge([source.postings for source in sources], kept))
 
 

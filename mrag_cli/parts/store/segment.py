@@ -196,11 +196,6 @@ class Segment:
         dead = self.dead_documents
         return self._live(self.first_keys[self.first_markers] if len(dead) else self.first_markers, "keys")
 
-    @cached_property
-    def live_units(self) -> NDArray[np.bool_] | None:
-        """Which units are live: bool, (units,); None when all are."""
-        return self._live(self.first_units, UNITS)
-
     def _live(self, firsts: NDArray[np.uint32], kind: str) -> NDArray[np.bool_] | None:
         dead = self.dead_documents
         if not len(dead):

@@ -50,8 +50,6 @@ _COLLECTED = (
     "markers.tokens",
     "markers.costs",
     "markers.headers",
-    "units.tokens",
-    "units.costs",
 )
 """The arrays that are collected while documents come in, in the format's order."""
 _PIVOT_STEPS = 2
@@ -116,7 +114,7 @@ class FolderWriter:
         assert [*lengths] == [*ARRAYS]  # noqa: S101 - the callers' arrays come in the format's order
         rows = Rows(
             documents=lengths["documents.order"],
-            units=lengths["units.tokens"],
+            units=lengths["units.offsets"] - 1,
             markers=lengths["markers.tokens"],
             keys=keys,
             terms=lengths["terms.offsets"] - 1,
@@ -300,13 +298,9 @@ class SegmentWriter:
         records.add(DOCUMENTS, [lines.document])
         records.add(UNITS, lines.units)
         records.add(MARKERS, lines.markers)
-        texts = [unit.text.strip() for unit in group.units]
-        values = [marker.value.strip() for marker in group.markers]
-        tokens, with_separator = costs(texts + values)
-        collected["units.tokens"].extend(tokens[: len(texts)])
-        collected["units.costs"].extend(with_separator[: len(texts)])
-        collected["markers.tokens"].extend(tokens[len(texts) :])
-        collected["markers.costs"].extend(with_separator[len(texts) :])
+        tokens, with_separator = costs([marker.value.strip() for marker in group.markers])
+        collected["markers.tokens"].extend(tokens)
+        collected["markers.costs"].extend(with_separator)
         for marker in group.markers:
             collected["markers.keys"].append(len(self._lengths))
             collected["markers.headers"].append(header_cost(marker.header.strip()))
