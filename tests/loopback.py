@@ -85,7 +85,7 @@ class Asked:
         pieces = re.split(r"^<(\d+)> ", self.prompt, flags=re.MULTILINE)
         found: dict[int, str] = {}
         for number, text in zip(pieces[1::2], pieces[2::2], strict=True):
-            own = re.split(r"^(?:# |## |\[…\]$)", text, maxsplit=1, flags=re.MULTILINE)[0].strip()
+            own = re.split(r"\n\n=== |\n\[[^\n]*\]$", text.rstrip("\n"), maxsplit=1)[0].strip()
             found[int(number)] = f"{found[int(number)]} {own}" if int(number) in found else own
         return found
 

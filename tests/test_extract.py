@@ -371,7 +371,7 @@ def test_a_long_documents_windows_share_their_prefix_and_the_first_goes_ahead() 
         return Answer(faithful(asked).text, delay=0.1, cached=0 if asked.number == 0 else 500)
 
     run = extract([document(units=60, words=40)], script, output_tokens=2_000)
-    starts = [asked.body["messages"][1]["content"].index("## Task") for asked in run.server.asked]
+    starts = [asked.body["messages"][1]["content"].index("=== Task ===") for asked in run.server.asked]
     prefixes = {asked.body["messages"][1]["content"][: min(starts)] for asked in run.server.asked}
     assert len(run.server.asked) > 2
     assert len(prefixes) == 1

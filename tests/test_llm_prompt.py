@@ -84,7 +84,7 @@ def test_units_that_the_prefix_lacks_come_with_the_window() -> None:
     """In a long document the window's units stand between prefix and task."""
     _, user = texts(ExtractionPrompt(shipped("extract_a.v1")), prefix=0)
     assert user.startswith("Title: Pumps")
-    assert user.index("## Units") < user.index("<1> Pump A is old.") < user.index("## Task")
+    assert user.index("=== Units") < user.index("<1> Pump A is old.") < user.index("=== Task ===")
 
 
 def test_what_fills_a_placeholder_is_not_filled_again() -> None:

@@ -169,7 +169,7 @@ def test_headings_stand_where_they_change_and_only_if_the_text_lacks_them() -> N
         Unit("d", 3, "Start it.", 3, ("Setup", "Linux")),
     )
     made = plan(DocumentGroup(Document("d", "x", "t", 3, 14), units), limits())
-    assert made.prefix.endswith("<1> # Setup\nGet the pump.\n# Setup > Linux\n<2> Fill it.\n<3> Start it.")
+    assert made.prefix.endswith("<1> # Setup\nGet the pump.\n[Setup > Linux]\n<2> Fill it.\n<3> Start it.")
 
 
 def test_endless_titles_and_headings_are_cut() -> None:
