@@ -67,6 +67,12 @@ def title_hash(named: Sequence[str]) -> int:
     return value
 
 
+@lru_cache(maxsize=1 << 12)
+def page_hash(title: str) -> int:
+    """Return the hash that a page is found by through its title; 0 for no target."""
+    return title_hash(title_terms(title))
+
+
 def mentions(
     text: str, known: Callable[[NDArray[np.uint64]], NDArray[np.bool_]]
 ) -> dict[int, tuple[str, ...]]:

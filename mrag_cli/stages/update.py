@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mrag_cli.parts.store.commit import Transaction, transaction
+from mrag_cli.parts.store.folder_writer import FolderWriter
 from mrag_cli.parts.store.merge import due, merge_segments
 from mrag_cli.parts.store.segment import Segment
-from mrag_cli.parts.store.segment_writer import FolderWriter, GroupLines, SegmentSettings, SegmentWriter
+from mrag_cli.parts.store.segment_writer import GroupLines, SegmentSettings, SegmentWriter
 from mrag_cli.parts.store.snapshot import Snapshot
 from mrag_cli.records.models import Deletion, DocumentGroup
 

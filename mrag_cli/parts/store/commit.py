@@ -33,9 +33,9 @@ import numpy as np
 import mrag_cli
 from mrag_cli.ground.errors import IndexCorrupt, IndexLocked, IndexMissing, UsageError
 from mrag_cli.parts.store.disk import Disk, WrittenFile
+from mrag_cli.parts.store.folder_writer import FolderWriter, as_bytes
 from mrag_cli.parts.store.layout import DEAD_TYPE, LOCK, MANIFEST, SEGMENTS
 from mrag_cli.parts.store.manifest import DeadEntry, Manifest, SegmentEntry, read_manifest
-from mrag_cli.parts.store.segment_writer import FolderWriter, as_bytes
 from mrag_cli.parts.terms import TERMS_VERSION
 from mrag_cli.parts.tokens import ENCODING
 

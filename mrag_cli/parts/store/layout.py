@@ -54,6 +54,7 @@ class Rows:
         terms: different terms in the keys.
         term_bytes: bytes of those terms in UTF-8.
         postings: pairs of a term and a key that has it.
+        paged: markers that stand under a page's title.
     """
 
     documents: int
@@ -63,6 +64,7 @@ class Rows:
     terms: int
     term_bytes: int
     postings: int
+    paged: int
 
 
 class _Array(NamedTuple):
@@ -90,6 +92,11 @@ ARRAYS = {
     "markers.tokens": _Array("<u4", "markers", 0),
     "markers.costs": _Array("<u4", "markers", 0),
     "markers.headers": _Array("<u4", "markers", 0),
+    # hash of the title of each marker's page, 0 for none; those that are not 0 in ascending order with
+    # their marker rows, which ascend where hashes are equal
+    "markers.pages": _Array("<u8", "markers", 0),
+    "pages.hashes": _Array("<u8", "paged", 0),
+    "pages.rows": _Array("<u4", "paged", 0),
     # the terms in ascending order of their UTF-8 bytes, run together, and where each starts
     "terms.text": _Array("|u1", "term_bytes", 0),
     "terms.offsets": _Array("<u8", "terms", 1),

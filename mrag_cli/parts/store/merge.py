@@ -14,14 +14,15 @@ import numpy as np
 
 from mrag_cli.parts.store import lexical
 from mrag_cli.parts.store.disk import WrittenFile
-from mrag_cli.parts.store.layout import DEAD_TYPE, DOCUMENTS, GRAPH, MARKERS, UNITS, VECTORS
-from mrag_cli.parts.store.segment_writer import (
+from mrag_cli.parts.store.folder_writer import (
     FolderWriter,
     RecordsWriter,
     as_bytes,
     order_arrays,
+    page_arrays,
     postings_arrays,
 )
+from mrag_cli.parts.store.layout import DEAD_TYPE, DOCUMENTS, GRAPH, MARKERS, UNITS, VECTORS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -135,6 +136,8 @@ def _arrays(
     yield "markers.keys", _firsts(sizes)
     for name in ("markers.tokens", "markers.costs", "markers.headers"):
         yield name, np.concatenate([_those(source.array(name), source.live_markers) for source in sources])
+    pages = [_those(source.array("markers.pages"), source.live_markers) for source in sources]
+    yield from page_arrays(np.concatenate(pages))
     yield from postings_arrays(lexical.merge([source.postings for source in sources], kept))
 
 

@@ -13,33 +13,29 @@ import orjson
 from mrag_cli.ground.errors import IndexUnsupported
 from mrag_cli.parts.costs import costs, header_cost
 from mrag_cli.parts.store import lexical
-from mrag_cli.parts.store.disk import Disk, WrittenFile
-from mrag_cli.parts.store.graph import write_graph
-from mrag_cli.parts.store.layout import (
-    ARRAYS,
-    ARRAYS_FILE,
-    DOCUMENTS,
-    GRAPH,
-    MARKERS,
-    RECORDS,
-    UNITS,
-    VECTOR_TYPES,
-    VECTORS,
-    Rows,
-    array_places,
-    padding,
+from mrag_cli.parts.store.disk import WrittenFile
+from mrag_cli.parts.store.folder_writer import (
+    FolderWriter,
+    RecordsWriter,
+    as_bytes,
+    order_arrays,
+    page_arrays,
+    postings_arrays,
 )
-from mrag_cli.parts.store.manifest import DEFAULT_PIVOT, FileEntry, LexicalSettings, SegmentEntry
+from mrag_cli.parts.store.layout import DOCUMENTS, MARKERS, UNITS, VECTOR_TYPES, VECTORS
+from mrag_cli.parts.store.manifest import DEFAULT_PIVOT, LexicalSettings
 from mrag_cli.parts.terms import terms
+from mrag_cli.parts.titles import page_hash, page_titles
 from mrag_cli.records.stream import document_json, marker_json, unit_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
 
-    from mrag_cli.parts.store.lexical import Postings
+    from mrag_cli.parts.store.disk import Disk
+    from mrag_cli.parts.store.manifest import SegmentEntry
     from mrag_cli.records.models import DocumentGroup
 
 _EMBEDDED_AT_ONCE = 256
@@ -63,149 +59,6 @@ class Embedder(Protocol):
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return one vector of unit length for each text: float32, (texts, dimension)."""
-
-
-def as_bytes(values: NDArray[Any]) -> memoryview:
-    """Return the bytes of a contiguous array, without copying them."""
-    return values.reshape(-1).view(np.uint8).data
-
-
-class FolderWriter:
-    """Writes the files of a new folder below ``segments/`` and remembers their sizes and digests."""
-
-    def __init__(self, disk: Disk, folder: Path) -> None:
-        self.disk = disk
-        self.folder = folder
-        self.files: dict[str, FileEntry] = {}
-        disk.make_folder(folder)
-
-    def write(self, name: str, content: bytes | memoryview) -> None:
-        """Write a whole file."""
-        file = WrittenFile(self.disk, self.folder / name)
-        try:
-            file.write(content)
-            self.add(name, file)
-        finally:
-            file.abandon()
-
-    def add(self, name: str, file: WrittenFile) -> None:
-        """Finish a file of this folder and remember it."""
-        digest = file.finish()
-        self.files[name] = FileEntry(file.size, digest)
-
-    def write_arrays(self, arrays: Iterable[tuple[str, Any]], keys: int) -> Rows:
-        """Write the segment's arrays, which must come in the format's order.
-
-        Args:
-            arrays: name and entries of each; they may be computed as they are asked for.
-            keys: number of keys, which no array counts.
-        """
-        lengths: dict[str, int] = {}
-        file = WrittenFile(self.disk, self.folder / ARRAYS_FILE)
-        try:
-            for name, entries in arrays:
-                values = np.ascontiguousarray(entries, ARRAYS[name].type)
-                file.write(bytes(padding(file.size)))
-                file.write(as_bytes(values))
-                lengths[name] = len(values)
-            self.add(ARRAYS_FILE, file)
-        finally:
-            file.abandon()
-        assert [*lengths] == [*ARRAYS]  # noqa: S101 - the callers' arrays come in the format's order
-        rows = Rows(
-            documents=lengths["documents.order"],
-            units=lengths["units.offsets"] - 1,
-            markers=lengths["markers.tokens"],
-            keys=keys,
-            terms=lengths["terms.offsets"] - 1,
-            term_bytes=lengths["terms.text"],
-            postings=lengths["postings.rows"],
-        )
-        assert array_places(rows)[1] == file.size  # noqa: S101 - what every reader expects
-        return rows
-
-    def add_graph(self, dimension: int, dtype: str, threads: int) -> None:
-        """Build and write hnswlib's graph of the vectors' file, if they are enough to need one."""
-        if not self.files[VECTORS].size:
-            return
-        vectors = np.memmap(self.folder / VECTORS, VECTOR_TYPES[dtype], "r").reshape(-1, dimension)
-        entry = write_graph(self.disk, self.folder / GRAPH, vectors, threads)
-        if entry:
-            self.files[GRAPH] = entry
-
-    def sync(self) -> None:
-        """Wait until the folder's entries are on the disk; its own is since it was made."""
-        self.disk.sync_folder(self.folder)
-
-    def entry(self, rows: Rows, origins: dict[str, int]) -> SegmentEntry:
-        """Sync the folder and return the manifest's entry for it."""
-        self.sync()
-        return SegmentEntry(self.folder.name, rows, origins, self.files)
-
-
-def order_arrays(docs: Sequence[str]) -> Iterator[tuple[str, NDArray[np.uint32]]]:
-    """Yield the order of the documents' ids and each one's place in it."""
-    order = np.array(sorted(range(len(docs)), key=docs.__getitem__), np.uint32)
-    ranks = np.empty_like(order)
-    ranks[order] = np.arange(len(order), dtype=np.uint32)
-    yield "documents.order", order
-    yield "documents.ranks", ranks
-
-
-def postings_arrays(postings: Postings) -> Iterator[tuple[str, NDArray[Any]]]:
-    """Yield the lexical arrays."""
-    yield "terms.text", postings.terms_text
-    yield "terms.offsets", postings.terms_offsets
-    yield "postings.offsets", postings.offsets
-    yield "postings.rows", postings.rows
-    yield "postings.weights", postings.weights
-
-
-class RecordsWriter:
-    """Writes the record lines of a segment and counts where they start."""
-
-    def __init__(self, target: FolderWriter) -> None:
-        self._target = target
-        self._files = {name: WrittenFile(target.disk, target.folder / name) for name in RECORDS}
-        self._offsets = {kind: array("Q", [0]) for kind in (DOCUMENTS, UNITS, MARKERS)}
-
-    def add(self, kind: str, lines: Iterable[bytes]) -> None:
-        """Append records' lines, newlines included."""
-        file, offsets = self._files[f"{kind}.jsonl"], self._offsets[kind]
-        for line in lines:
-            file.write(line)
-            offsets.append(file.size)
-
-    def add_together(self, kind: str, lines: memoryview | bytes, starts: NDArray[np.uint64]) -> None:
-        """Append the lines of several records.
-
-        Args:
-            kind: of the records.
-            lines: their lines, run together.
-            starts: uint64, (records + 1,), where each starts; the first is the start of ``lines`` itself.
-        """
-        file = self._files[f"{kind}.jsonl"]
-        self._offsets[kind].frombytes((starts[1:] - starts[0] + np.uint64(file.size)).tobytes())
-        file.write(lines)
-
-    def rows(self, kind: str) -> int:
-        """Return the number of records of a kind so far."""
-        return len(self._offsets[kind]) - 1
-
-    def close(self) -> None:
-        """Finish the files."""
-        for name, file in self._files.items():
-            self._target.add(name, file)
-
-    def arrays(self) -> Iterator[tuple[str, array[int]]]:
-        """Yield where the records start."""
-        for kind, offsets in self._offsets.items():
-            yield f"{kind}.offsets", offsets
-
-    def abandon(self) -> None:
-        """Close the files as they are."""
-        for file in self._files.values():
-            file.abandon()
 
 
 class GroupLines(NamedTuple):
@@ -276,6 +129,7 @@ class SegmentWriter:
         self._docs: list[str] = []
         self._digests: list[bytes] = []
         self._collected = {name: array("I") for name in _COLLECTED}
+        self._pages = array("Q")
         self._origins: dict[str, int] = {}
         self._vocabulary: dict[str, int] = {}
         self._ids = array("I")
@@ -301,6 +155,7 @@ class SegmentWriter:
         tokens, with_separator = costs([marker.value.strip() for marker in group.markers])
         collected["markers.tokens"].extend(tokens)
         collected["markers.costs"].extend(with_separator)
+        self._pages.extend(map(page_hash, page_titles(group)))
         for marker in group.markers:
             collected["markers.keys"].append(len(self._lengths))
             collected["markers.headers"].append(header_cost(marker.header.strip()))
@@ -339,6 +194,7 @@ class SegmentWriter:
         collected["documents.markers"].append(self._records.rows(MARKERS))
         collected["markers.keys"].append(len(lengths))
         yield from collected.items()
+        yield from page_arrays(np.array(self._pages, np.uint64))
         ids = np.frombuffer(self._ids, np.uint32) if self._ids else np.empty(0, np.uint32)
         yield from postings_arrays(lexical.build(self._vocabulary, ids, lengths, settings))
 
