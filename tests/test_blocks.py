@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrag_cli.parts.blocks import Block, Markup, blocks, plain, title, trimmed
+from mrag_cli.parts.blocks import Block, Markup, blocks, entries, plain, title, trimmed
 
 TEXTS = st.lists(
     st.one_of(
@@ -89,24 +89,30 @@ def test_tables() -> None:
     ]
 
 
-@pytest.mark.parametrize("markup", ["text", "markdown"])
-def test_each_list_entry_is_a_block(markup: Markup) -> None:
-    """A list's entries are blocks of their own, each with the lines that continue it."""
+def _entries(text: str) -> list[str]:
+    return [text[start:end] for start, end in entries(text, 0, len(text))]
+
+
+def test_list_entries() -> None:
+    """A list is one block, and its entries are parts of it, each with the lines that continue it."""
     text = "Tools:\n- a knife\n  that cuts\n- a lid\n10. ten\n• dot"
-    assert [words for _, words in _seen(text, markup)] == [
-        "Tools:",
-        "- a knife\n  that cuts",
-        "- a lid",
-        "10. ten",
-        "• dot",
-    ]
+    assert _seen(text) == [("prose", text)]
+    assert _entries(text) == ["Tools:", "- a knife\n  that cuts", "- a lid", "10. ten", "• dot"]
 
 
 def test_wrapped_and_unwrapped_paragraphs() -> None:
     """Lines wrapped by hand are one paragraph; where a line is longer than that, each line is one."""
     assert _seen("wrapped by\nhand\n\nnext") == [("prose", "wrapped by\nhand"), ("prose", "next")]
+    assert _entries("wrapped by\nhand") == ["wrapped by\nhand"]
     long = "w" * 121
-    assert _seen(f"{long}\nshort\n{long}") == [("prose", long), ("prose", "short"), ("prose", long)]
+    assert _entries(f"{long}\nshort\n\n{long}\n ") == [long, "short", long]
+
+
+@given(TEXTS)
+def test_entries_hold_everything(text: str) -> None:
+    """The parts of a block are trimmed and hold every character that is not white space once."""
+    assert "".join("".join(_entries(text)).split()) == "".join(text.split())
+    assert all(part == part.strip() for part in _entries(text))
 
 
 def test_plain_text_has_no_markdown() -> None:

@@ -81,6 +81,16 @@ def test_sentences_are_not_cut() -> None:
     ]
 
 
+def test_lists_are_cut_between_entries() -> None:
+    """A list stays whole where it fits, and is cut between its entries where it does not."""
+    text = "- Open the lid. Look in.\n- Press the button. Wait.\n- Close the lid. Go on."
+    assert _texts(f"Now do this:\n\n{text}", count(text)) == ["Now do this:", text]
+    assert _texts(text, 18) == [
+        "- Open the lid. Look in.\n- Press the button. Wait.",
+        "- Close the lid. Go on.",
+    ]
+
+
 def test_a_long_sentence_is_cut_at_commas_then_at_words() -> None:
     """A sentence longer than a unit is cut at its commas, and a clause that is too long between words."""
     assert _texts("one two three, four five six, seven eight nine.", 8) == [

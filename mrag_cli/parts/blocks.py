@@ -1,4 +1,4 @@
-"""The structure of a text: its headings, paragraphs, list entries, tables and code, as spans.
+"""The structure of a text: its headings, paragraphs, lists, tables and code, as spans.
 
 A scanner of lines, and no Markdown parser: it needs only where blocks begin and end, of any text at all,
 and a parser's time would be many times that of counting the tokens.
@@ -7,6 +7,7 @@ and a parser's time would be many times that of counting the tokens.
 from __future__ import annotations
 
 import re
+from itertools import accumulate
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ class Block(NamedTuple):
     Attributes:
         start: its first character that is not white space, in code points.
         end: behind its last character that is not white space.
-        kind: ``prose`` is a paragraph or a list's entry.
+        kind: ``prose`` is a paragraph or a list, see `entries`.
         level: a heading's level from 1 (outermost); 0 for everything else.
         title: a heading's words without markup; empty for everything else.
     """
@@ -47,8 +48,6 @@ _INDENTS = ("    ", "\t")
 _TABLE_RULE = frozenset("|-: \t")
 # What a heading or its underline begins with.
 _MARKS = frozenset("#=-")
-# What a line of prose that stands alone does not begin with.
-_UNUSUAL = frozenset("# \t")
 # LongBench's announcement of a page, whose title is the next line.
 _PASSAGE = re.compile(r"^Passage \d+:[ \t]*(?:\n[ \t]*(\S.{0,150}))?$", re.MULTILINE)
 # Wider than any hard-wrapped text: where one line is, each line is a paragraph.
@@ -68,8 +67,8 @@ def blocks(text: str, markup: Markup) -> list[Block]:
 
     Args:
         text: the source, its lines ended by ``\n``.
-        markup: ``markdown`` knows headings (``#`` and underlined), fenced and indented code, tables and
-            lists; ``text`` knows lists alone. Both know the announcement of a page, ``Passage 3:`` and its
+        markup: ``markdown`` knows headings (``#`` and underlined), fenced and indented code, and tables;
+            ``text`` knows paragraphs alone. Both know the announcement of a page, ``Passage 3:`` and its
             title on the next line, as a heading.
 
     Returns:
@@ -155,82 +154,71 @@ def _add_passages(found: list[Block], text: str, start: int, end: int, markup: M
 
 def _add_paragraphs(found: list[Block], text: str, start: int, end: int, markup: Markup) -> None:
     """Add the blocks between two offsets, outside fences."""
+    add = _add_marked if markup == "markdown" else _add_prose
     for gap in _BLANK.finditer(text, start, end):
-        _add_paragraph(found, text, start, gap.start(), markup)
+        add(found, text, start, gap.start())
         start = gap.end()
-    _add_paragraph(found, text, start, end, markup)
+    add(found, text, start, end)
 
 
-def _add_paragraph(found: list[Block], text: str, start: int, end: int, markup: Markup) -> None:
-    """Add the blocks between two offsets with no blank line between them."""
+def _add_prose(found: list[Block], text: str, start: int, end: int) -> None:
+    _add(found, text, start, end, "prose")
+
+
+def _add_marked(found: list[Block], text: str, start: int, end: int) -> None:
+    """Add the blocks of Markdown between two offsets with no blank line between them."""
     lines = text[start:end].split("\n")
-    if len(lines) == 1 and lines[0][:1] not in _UNUSUAL and "|" not in lines[0]:
-        _add(found, text, start, end, "prose")
-        return
-    markdown = markup == "markdown"
-    if markdown and lines[0].startswith(_INDENTS) and all(line.startswith(_INDENTS) for line in lines):
+    if lines[0].startswith(_INDENTS) and all(line.startswith(_INDENTS) for line in lines):
         _add(found, text, start, end, "code")
         return
-    _add_lines(found, text, start, lines, markdown)
+    candidates = [n for n, line in enumerate(lines) if line.lstrip()[:1] in _MARKS or "|" in line]
+    begun = 0
+    if candidates:
+        offsets = list(accumulate((len(line) + 1 for line in lines), initial=start))
+        for number in candidates:
+            # Lines before that are taken, as a table's.
+            if number >= begun and (marked := _marked(lines, number, offsets, begun)):
+                block, used = marked
+                _add(found, text, offsets[begun], block.start, "prose")
+                found.append(block)
+                begun = number + used
+        start = min(offsets[begun], end)
+    _add(found, text, start, end, "prose")
 
 
-def _add_lines(found: list[Block], text: str, start: int, lines: list[str], markdown: bool) -> None:
-    """Add the blocks of the lines that begin at ``start``."""
+def entries(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the spans of what a prose block is made of: a list's entries, and lines that are paragraphs.
+
+    Lines are paragraphs where one of them is too long to have been wrapped by hand. Together the spans
+    hold every character of the block that is not white space.
+    """
+    lines = text[start:end].split("\n")
     each = max(map(len, lines)) > _WRAPPED
-    # Where the line begins, what the paragraph that it may continue spans so far, and how many lines of it.
-    at, begun, ended, above = start, start, start, 0
-    number = 0
-    while number < len(lines):
-        line = lines[number]
-        stripped = line.strip()
-        marked = None
-        if markdown and (stripped[:1] in _MARKS or "|" in line):
-            marked = _marked(text, lines, number, at, begun, above)
-        if marked:
-            block, used = marked
-            # An underlined heading takes the line above with it.
-            if above and begun < block.start:
-                found.append(Block(begun, ended, "prose"))
-            found.append(block)
-            at += used + sum(map(len, lines[number : number + used]))
-            number += used
-            above = 0
-            continue
-        if stripped:
-            left = at if stripped is line else at + len(line) - len(line.lstrip())
-            if above and (each or _is_entry(stripped)):
-                found.append(Block(begun, ended, "prose"))
-                above = 0
-            if not above:
-                begun = left
-            ended = left + len(stripped)
-            above += 1
+    at = start
+    for line in lines:
+        if at > start and (each or _is_entry(line.lstrip())):
+            yield from trimmed(text, start, at)
+            start = at
         at += len(line) + 1
-        number += 1
-    if above:
-        found.append(Block(begun, ended, "prose"))
+    yield from trimmed(text, start, end)
 
 
 def _is_entry(line: str) -> bool:
     return line[:1] in _ENTRY_STARTS and _ENTRY.match(line) is not None
 
 
-def _marked(
-    text: str, lines: list[str], number: int, at: int, begun: int, above: int
-) -> tuple[Block, int] | None:
+def _marked(lines: list[str], number: int, offsets: list[int], begun: int) -> tuple[Block, int] | None:
     """Return the heading or table at a line and how many lines from there it takes, if there is one.
 
     Args:
-        text: the source.
-        lines: lines of it.
+        lines: lines of the source.
         number: which of them, from 0.
-        at: where that line begins in the source.
-        begun: where the paragraph begins that the line continues.
-        above: how many lines that has so far.
+        offsets: where each begins in the source.
+        begun: the line where the paragraph begins that this one continues.
     """
     line = lines[number]
     stripped = line.strip()
-    start = at + len(line) - len(line.lstrip())
+    start = offsets[number] + len(line) - len(line.lstrip())
     if stripped.startswith("#"):
         words = stripped.lstrip("#")
         level = len(stripped) - len(words)
@@ -239,13 +227,14 @@ def _marked(
             return Block(start, start + len(stripped), "heading", level, plain(_open_ended(words))), 1
     elif rows := _table_rows(lines, number):
         last = lines[number + rows - 1]
-        end = at + sum(map(len, lines[number : number + rows])) + rows - 1
-        return Block(start, end - len(last) + len(last.rstrip()), "table"), rows
-    elif above == 1 and len(stripped) > 1 and set(stripped) in ({"="}, {"-"}):
-        words = text[begun:at].strip()
-        if len(words) <= _LONGEST_HEADING and not (words[0] in ">|" or _is_entry(words)):
+        return Block(start, offsets[number + rows - 1] + len(last.rstrip()), "table"), rows
+    elif number == begun + 1 and len(stripped) > 1 and set(stripped) in ({"="}, {"-"}):
+        above = lines[begun]
+        words = above.strip()
+        if words and len(words) <= _LONGEST_HEADING and not (words[0] in ">|" or _is_entry(words)):
+            first = offsets[begun] + len(above) - len(above.lstrip())
             level = 1 if stripped[0] == "=" else 2
-            return Block(begun, start + len(stripped), "heading", level, plain(words)), 1
+            return Block(first, start + len(stripped), "heading", level, plain(words)), 1
     return None
 
 

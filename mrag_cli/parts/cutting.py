@@ -7,7 +7,7 @@ from bisect import bisect_right
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from mrag_cli.parts.blocks import trimmed
+from mrag_cli.parts.blocks import entries, trimmed
 from mrag_cli.parts.sentences import sentences
 
 if TYPE_CHECKING:
@@ -36,8 +36,9 @@ def paragraph_cuts(
 
     Blocks are packed together while they fit, never across a heading. A heading belongs to the unit that
     follows it; one with no text of its own joins the deeper heading below it, or is a unit if there is none.
-    A block that is too long is cut between sentences (code and tables between lines); a sentence that is too
-    long between lines, at commas, between words, and last between characters as a reader sees them.
+    A block that is too long is cut between a list's entries, then between sentences (code and tables between
+    lines); a sentence that is too long between lines, at commas, between words, and last between characters
+    as a reader sees them.
 
     Args:
         text: the source.
@@ -175,9 +176,10 @@ class _Packer:
 
     def _worth_cutting(self, piece: Block | Span, depth: int, kind: Kind | None) -> bool:
         """Tell whether ``piece`` is to be cut so that the open heading has company: no whole sentence is."""
-        if depth == 0:
+        cutters = _CUTTERS[_kind_of(piece, kind)]
+        if depth == 0 or cutters[depth - 1] is entries:
             return True
-        finest = depth >= len(_CUTTERS[_kind_of(piece, kind)])
+        finest = depth >= len(cutters)
         return not finest and self._token_spans.exact(piece[0], piece[1]) > self._limit
 
     def _cut(self, piece: Block | Span, depth: int, kind: Kind | None) -> None:
@@ -238,7 +240,7 @@ def _characters(text: str, start: int, end: int) -> Iterator[Span]:
     return (character.span() for character in regex.finditer(r"\X", text, pos=start, endpos=end))
 
 
-_PROSE: tuple[Cutter, ...] = (_sentences, _lines, _clauses, _words, _characters)
+_PROSE: tuple[Cutter, ...] = (entries, _sentences, _lines, _clauses, _words, _characters)
 _CUTTERS: dict[Kind, tuple[Cutter, ...]] = {
     "heading": _PROSE,
     "prose": _PROSE,
