@@ -111,6 +111,7 @@ class Summary:
         self.repairs: Counter[str] = Counter()
         self.flags: Counter[str] = Counter()
         self._keep = worst
+        self._seen = 0
         self._worst: list[tuple[tuple[int, int], int, str, Finding]] = []
 
     def add(self, report: DocumentReport) -> None:
@@ -125,11 +126,13 @@ class Summary:
         for finding in report.findings:
             self.flags.update(finding.flags)
             if any(finding.badness) and self._keep:
-                entry = (finding.badness, -self.documents, f"{report.path}:{finding.line}", finding)
+                # The number makes entries different, so that findings are never compared.
+                self._seen += 1
+                entry = (finding.badness, -self._seen, f"{report.path}:{finding.line}", finding)
                 if len(self._worst) < self._keep:
                     heapq.heappush(self._worst, entry)
-                elif entry[:3] > self._worst[0][:3]:
-                    heapq.heapreplace(self._worst, entry)
+                else:
+                    heapq.heappushpop(self._worst, entry)
 
     @property
     def all_markers(self) -> MarkerTally:

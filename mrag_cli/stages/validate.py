@@ -5,13 +5,14 @@ A validated stream is a fixed point: validating it again changes nothing.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mrag_cli.parts import keys, tokens
 from mrag_cli.parts.coverage import coverage, uncovered_units
 from mrag_cli.parts.grounding import Evidence
+from mrag_cli.parts.judging import UNSUPPORTED
 from mrag_cli.parts.marker_statistics import MarkerTally
 from mrag_cli.parts.terms import terms
 from mrag_cli.parts.validation_report import DocumentReport, Finding, Summary
@@ -29,7 +30,7 @@ UNGROUNDED = "ungrounded"
 WIDE = "wide"
 """Flag: the marker points to more units than allowed, and the stream has no units to choose among."""
 
-_OWN_FLAGS = frozenset({UNGROUNDED, WIDE, *keys.FLAGS})
+_OWN_FLAGS = frozenset({UNGROUNDED, UNSUPPORTED, WIDE, *keys.FLAGS})
 # Above every badness of a key alone.
 _UNGROUNDED_BADNESS = 1 << 10
 _NOTICES_OF_A_KIND = 10
@@ -43,9 +44,10 @@ class ValidateSettings:
     Attributes:
         threshold: coverage (0 to 1) below which a document is reported.
         max_width: the most units that an LLM's marker may point to.
-        ungrounded: what becomes of a marker whose value says what the document does not: ``repair`` puts
-            a fallback marker for each of its units in its place, ``drop`` drops it (a unit that nothing
-            else covers still gets its fallback marker), ``flag`` keeps it.
+        ungrounded: what becomes of a marker whose value says what the document does not, or that is
+            flagged as unsupported: ``repair`` puts a fallback marker for each of its units in its place,
+            ``drop`` drops it (a unit that nothing else covers still gets its fallback marker), ``flag``
+            keeps it.
         strict: a document that has a fault or too little coverage fails instead of being repaired.
     """
 
@@ -96,7 +98,7 @@ def validate(
                 part.document.doc, "; ".join([*shown, *([f"and {more} more"] if more > 0 else [])])
             )
             continue
-        for kind, line, fault in check.faults:
+        for kind, line, fault in (*check.faults, *check.remarks):
             notices.say(kind, f"{part.path}:{line}: {fault}")
         yield replace(part, markers=tuple(markers), marker_lines=())
     notices.finish()
@@ -120,6 +122,16 @@ class _Notices:
                 self._reporter.notice(f"{kind}: {times - _NOTICES_OF_A_KIND} more, not listed")
 
 
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A marker of the output, with its line in the input (0 for none) and what its value claims falsely."""
+
+    marker: Marker
+    line: int = 0
+    doubts: tuple[str, ...] = ()
+    not_found: tuple[str, ...] = ()
+
+
 class _Check:
     """One document under validation."""
 
@@ -129,35 +141,47 @@ class _Check:
         self.units = group.document.units
         self.faults: list[tuple[str, int, str]] = []
         self.repairs: Counter[str] = Counter()
-        self.dropped: list[Finding] = []
+        self.remarks: list[tuple[str, int, str]] = []
         self.coverage = 1.0
         self.findings: list[Finding] = []
         self.origins: dict[str, MarkerTally] = {}
 
     def run(self) -> list[Marker]:
-        """Return the document's markers after repair; what was wrong is then in `faults`."""
+        """Return the document's markers after repair; what was wrong is then in `faults` and `remarks`."""
         lines = (*self.group.marker_lines, *[self.group.line] * len(self.group.markers))
-        kept: list[tuple[Marker, int, tuple[str, ...]]] = []
+        kept: list[_Kept] = []
         owed: set[int] = set()
         evidence = Evidence(self.group)
         for marker, line in zip(self.group.markers, lines, strict=False):
             sound = self._repaired(marker, line)
             if sound is None:
                 continue
-            not_found = () if sound.origin == FALLBACK else evidence.not_found(sound.value, sound.pointers)
-            if not_found:
-                self._fault("ungrounded", line, f"not in the document: {', '.join(not_found)}")
-                if self.settings.ungrounded != "flag":
-                    self.repairs["ungrounded_dropped"] += 1
-                    badness = (_UNGROUNDED_BADNESS, len(not_found))
-                    self.findings.append(
-                        Finding(line, sound.key, (UNGROUNDED,), not_found, 0, badness, dropped=True)
-                    )
-                    if self.settings.ungrounded == "repair":
-                        owed.update(sound.pointers)
-                    continue
-            kept.append((sound, line, not_found))
+            entry = self._doubted(sound, line, evidence)
+            if not entry.doubts or self.settings.ungrounded == "flag":
+                kept.append(entry)
+                continue
+            self.repairs["ungrounded_dropped"] += 1
+            badness = (_UNGROUNDED_BADNESS, len(entry.not_found))
+            self.findings.append(
+                Finding(line, sound.key, entry.doubts, entry.not_found, 0, badness, dropped=True)
+            )
+            if self.settings.ungrounded == "repair":
+                owed.update(sound.pointers)
         return self._flagged(self._covered(kept, owed))
+
+    def _doubted(self, marker: Marker, line: int, evidence: Evidence) -> _Kept:
+        """Return the marker with what speaks against its value, which is said."""
+        if marker.origin == FALLBACK:
+            return _Kept(marker, line)
+        say = self.remarks if self.settings.ungrounded == "flag" else self.faults
+        not_found = evidence.not_found(marker.value, marker.pointers)
+        doubts = [UNGROUNDED] if not_found else []
+        if not_found:
+            say.append(("ungrounded", line, f"not in the document: {', '.join(not_found)}"))
+        if UNSUPPORTED in marker.flags:
+            doubts.append(UNSUPPORTED)
+            say.append(("unsupported", line, "its units do not support the value, a model found"))
+        return _Kept(marker, line, tuple(doubts), not_found)
 
     def _fault(self, kind: str, line: int, message: str) -> None:
         self.faults.append((kind, line, message))
@@ -200,11 +224,10 @@ class _Check:
             return marker
         return replace(marker, key=key, pointers=pointers, aliases=aliases)
 
-    def _covered(
-        self, kept: list[tuple[Marker, int, tuple[str, ...]]], owed: set[int]
-    ) -> list[tuple[Marker, int, tuple[str, ...]]]:
+    def _covered(self, kept: list[_Kept], owed: set[int]) -> list[_Kept]:
         """Return the markers with a fallback marker for each unit that needs one."""
-        self.coverage = coverage((marker for marker, _, _ in kept if marker.origin != FALLBACK), self.units)
+        markers = [entry.marker for entry in kept]
+        self.coverage = coverage((marker for marker in markers if marker.origin != FALLBACK), self.units)
         if self.coverage < self.settings.threshold:
             share, least = f"{100 * self.coverage:.1f} %", f"{100 * self.settings.threshold:.1f} %"
             self._fault(
@@ -214,41 +237,39 @@ class _Check:
             )
         if not self.group.units:
             return kept
-        there = {pointer for marker, _, _ in kept if marker.origin == FALLBACK for pointer in marker.pointers}
-        missing = {*uncovered_units((marker for marker, _, _ in kept), self.units), *(owed - there)}
+        there = {pointer for marker in markers if marker.origin == FALLBACK for pointer in marker.pointers}
+        missing = {*uncovered_units(markers, self.units), *(owed - there)}
         self.repairs["fallback_added"] += len(missing)
-        waiting = [_fallback(unit) for unit in self.group.units if unit.unit in missing]
-        result: list[tuple[Marker, int, tuple[str, ...]]] = []
+        waiting = deque(_Kept(_fallback(unit)) for unit in self.group.units if unit.unit in missing)
+        result: list[_Kept] = []
         for entry in kept:
-            while waiting and waiting[0].pointers[0] < entry[0].pointers[0]:
-                result.append((waiting.pop(0), 0, ()))
+            while waiting and waiting[0].marker.pointers[0] < entry.marker.pointers[0]:
+                result.append(waiting.popleft())
             result.append(entry)
-        return [*result, *((marker, 0, ()) for marker in waiting)]
+        return [*result, *waiting]
 
-    def _flagged(self, entries: list[tuple[Marker, int, tuple[str, ...]]]) -> list[Marker]:
+    def _flagged(self, entries: list[_Kept]) -> list[Marker]:
         """Count tokens, judge keys and return the markers with their flags."""
-        value_tokens = tokens.counts([marker.value for marker, _, _ in entries])
-        own_keys = iter(tokens.counts([marker.key for marker, _, _ in entries if marker.key != marker.value]))
+        markers = [entry.marker for entry in entries]
+        value_tokens = tokens.counts([marker.value for marker in markers])
+        own_keys = iter(tokens.counts([marker.key for marker in markers if marker.key != marker.value]))
         key_tokens = [
-            own if marker.key == marker.value else next(own_keys)
-            for (marker, _, _), own in zip(entries, value_tokens, strict=True)
+            size if marker.key == marker.value else next(own_keys)
+            for marker, size in zip(markers, value_tokens, strict=True)
         ]
-        judged = keys.judge_keys([marker for marker, _, _ in entries], key_tokens, value_tokens)
+        judged = keys.judge_keys(markers, key_tokens, value_tokens)
         result: list[Marker] = []
-        for (marker, line, not_found), key_size, size, key in zip(
-            entries, key_tokens, value_tokens, judged, strict=True
-        ):
+        for entry, key_size, size, key in zip(entries, key_tokens, value_tokens, judged, strict=True):
+            marker = entry.marker
             if marker.tokens is not None and marker.tokens != size:
                 self.repairs["tokens_recounted"] += 1
-            found = set(key.flags)
-            if not_found:
-                found.add(UNGROUNDED)
+            found = {*key.flags, *entry.doubts}
             if marker.origin == keys.WRITTEN_ORIGIN and len(marker.pointers) > self.settings.max_width:
                 found.add(WIDE)
             if found:
-                badness = (key.badness[0] + (_UNGROUNDED_BADNESS if not_found else 0), key.rank)
+                badness = (key.badness[0] + (_UNGROUNDED_BADNESS if entry.doubts else 0), key.rank)
                 self.findings.append(
-                    Finding(line, marker.key, tuple(sorted(found)), not_found, key.rank, badness)
+                    Finding(entry.line, marker.key, tuple(sorted(found)), entry.not_found, key.rank, badness)
                 )
             flags = tuple(sorted({*marker.flags} - _OWN_FLAGS | found))
             marker = replace(marker, tokens=size, flags=flags)
