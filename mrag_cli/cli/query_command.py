@@ -17,6 +17,7 @@ from mrag_cli.ground.errors import UsageError
 
 if TYPE_CHECKING:
     from mrag_cli.parts.llm.client import ClientSettings
+    from mrag_cli.parts.refine import Steps
     from mrag_cli.parts.store.snapshot import Snapshot
     from mrag_cli.stages.query import Query, QueryResult
 
@@ -34,6 +35,15 @@ class Fusion(StrEnum):
 
     sum = "sum"
     rrf = "rrf"
+
+
+class Refinement(StrEnum):
+    """The refinements of a ranking."""
+
+    types = "types"
+    titles = "titles"
+    bridge = "bridge"
+    coverage = "coverage"
 
 
 class Order(StrEnum):
@@ -65,6 +75,14 @@ def query(
     paper: Annotated[
         bool, typer.Option("--paper", help="The paper's plan exactly: no refinements, --strict-prefix.")
     ] = False,
+    without: Annotated[
+        list[Refinement] | None,
+        typer.Option(
+            help="Leave a refinement out: answer types, titles in the question, the bridge to a page that a "
+            "hit names, coverage of the question's words; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     source: Annotated[
         bool, typer.Option("--source", help="Pack the units' own words, not the values.")
     ] = False,
@@ -136,6 +154,7 @@ def query(
         source=source,
         considered=top_k,
         filters=Filters.parse(doc or (), where or ()),
+        steps=None if paper else _steps(without or ()),
     )
     answering = None
     if answer:
@@ -182,6 +201,12 @@ def _piped_question() -> str:
     if sys.stdin.isatty():
         raise UsageError("no question; name one, pipe one in, or use --batch FILE")
     return sys.stdin.buffer.read().decode("utf-8", errors="replace").strip()
+
+
+def _steps(without: Sequence[Refinement]) -> "Steps":
+    from mrag_cli.parts.refine import Steps
+
+    return Steps(**{name.value: name not in without for name in Refinement})
 
 
 def _client_settings(
@@ -267,7 +292,8 @@ def _show_on_terminal(result: "QueryResult", *, explain: bool) -> None:
         for hit in result.hits:
             dense = "" if hit.ranked.dense is None else f", cosine {hit.ranked.dense:.3f}"
             scores = f"score {hit.ranked.score:.3f}, BM25 {hit.ranked.lexical:.3f}{dense}"
-            terminal.print(Text(f"{hit.rank:>3}  ", "cyan") + Text(escaped(f"{scores}: {hit.reason}")))
+            why = "; ".join((hit.reason, *hit.ranked.reasons))
+            terminal.print(Text(f"{hit.rank:>3}  ", "cyan") + Text(escaped(f"{scores}: {why}")))
             terminal.print(Text("     " + escaped(hit.marker.key), "dim"))
         terminal.print()
     used = f"{result.packed.tokens} of {result.budget} tokens"

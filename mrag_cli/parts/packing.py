@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mrag_cli.parts.tokens import SEPARATOR
 
@@ -11,8 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(NamedTuple):
     """A text that may go into the context.
 
     Attributes:
@@ -36,8 +34,7 @@ class Evidence:
     header_cost: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Packed:
+class Packed(NamedTuple):
     """A packed context.
 
     Attributes:

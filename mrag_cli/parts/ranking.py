@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -40,16 +39,24 @@ class Ranked(NamedTuple):
         score: what it is ranked by.
         lexical: its BM25 score, 0 when no key has a term of the question or it was not asked for.
         dense: its cosine, or None when it was not asked for.
+        reasons: what else changed its score, for people.
     """
 
     place: Place
     score: float
     lexical: float
     dense: float | None
+    reasons: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Masks:
+class Scale(NamedTuple):
+    """How a ranking makes one score of the two paths': ``terms * BM25 + vectors * max(cosine, 0)``."""
+
+    terms: float
+    vectors: float
+
+
+class Masks(NamedTuple):
     """Which markers a filter lets through: for each segment bool, (markers,), or None for all."""
 
     by_segment: tuple[NDArray[np.bool_] | None, ...]
@@ -62,23 +69,30 @@ def lexical_scores(snapshot: Snapshot, question: str) -> list[NDArray[np.float32
     keys get equal bits whatever segments they are in.
     """
     scores = [np.zeros(segment.entry.rows.keys, np.float32) for segment in snapshot.segments]
-    total = snapshot.live_keys
     for term, repeated in Counter(query_terms(question)).items():
-        postings = [segment.postings.of(term.encode()) for segment in snapshot.segments]
-        frequency = sum(
-            _live_count(segment, rows) for segment, (rows, _) in zip(snapshot.segments, postings, strict=True)
-        )
-        if not frequency:
+        weight = term_weight(snapshot, term, repeated)
+        if weight is None:
             continue
-        weight = np.float32(repeated * math.log(1 + (total - frequency + 0.5) / (frequency + 0.5)))
-        for segment, target, (rows, weights) in zip(snapshot.segments, scores, postings, strict=True):
-            with _checked(segment):
+        for segment, target in zip(snapshot.segments, scores, strict=True):
+            rows, weights = segment.postings.of(term.encode())
+            with checked(segment):
                 target[rows] += weights * weight
     return [_of_markers(segment, own, 0) for segment, own in zip(snapshot.segments, scores, strict=True)]
 
 
+def term_weight(snapshot: Snapshot, term: str, repeated: int) -> np.float32 | None:
+    """Return ``idf`` of a term times how often the question has it; None where no live key has it."""
+    frequency = sum(
+        _live_count(segment, segment.postings.of(term.encode())[0]) for segment in snapshot.segments
+    )
+    if not frequency:
+        return None
+    total = snapshot.live_keys
+    return np.float32(repeated * math.log(1 + (total - frequency + 0.5) / (frequency + 0.5)))
+
+
 @contextmanager
-def _checked(segment: Segment) -> Iterator[None]:
+def checked(segment: Segment) -> Iterator[None]:
     """Turn rows that point beyond a segment's arrays into an error that says so."""
     try:
         yield
@@ -90,14 +104,14 @@ def _live_count(segment: Segment, rows: NDArray[np.uint32]) -> int:
     live = segment.live_keys
     if live is None:
         return len(rows)
-    with _checked(segment):
+    with checked(segment):
         return int(np.count_nonzero(live[rows]))
 
 
 def _of_markers(segment: Segment, scores: NDArray[np.float32], nothing: float) -> NDArray[np.float32]:
     """Give each marker the score of its best key, and dead ones ``nothing``."""
     if len(scores) != segment.entry.rows.markers:
-        with _checked(segment):
+        with checked(segment):
             scores = np.maximum.reduceat(scores, segment.first_keys[:-1].astype(np.int64))
     if segment.live_markers is not None:
         scores[~segment.live_markers] = nothing
@@ -162,7 +176,7 @@ def _near_markers(segment: Segment, keys: NDArray[np.int64] | None, count: int) 
         return None
     rows = np.unique(np.searchsorted(segment.first_keys, keys, side="right") - 1)
     if segment.live_markers is not None:
-        with _checked(segment):
+        with checked(segment):
             rows = rows[segment.live_markers[rows]]
     return rows if len(rows) >= min(count, segment.entry.live(MARKERS)) else None
 
@@ -180,7 +194,7 @@ def cosines(snapshot: Snapshot, vector: NDArray[np.float32], places: Sequence[Pl
         own = np.flatnonzero(by_segment == number)
         for start in range(0, len(own), _BLOCK):
             block = own[start : start + _BLOCK]
-            with _checked(segment):
+            with checked(segment):
                 found[block] = _best_products(segment, rows[block], wide)
     return [float(score) for score in found]
 
@@ -207,11 +221,11 @@ def rank_hybrid(
     *,
     fusion: str = "sum",
     near: Near | None = None,
-) -> list[Ranked]:
-    """Return the ``count`` best markers by both paths together.
+) -> tuple[list[Ranked], Scale]:
+    """Return the ``count`` best markers by both paths together, and how their scores were made.
 
     The best markers of each path form a pool, in which every marker gets both scores. ``sum`` adds them after
-    each is divided by its maximum; ``rrf`` adds ``1 / (60 + rank)``.
+    each is divided by its maximum; ``rrf`` adds ``1 / (60 + rank)``, no sum of scores, so its scale is 0.
     """
     size = max(count, _POOL)
     lexical = _masked(lexical_scores(snapshot, question), masks, 0)
@@ -220,6 +234,7 @@ def rank_hybrid(
     places = list(dict.fromkeys([place for place, _ in by_terms] + [ranked.place for ranked in by_vectors]))
     term_scores = [float(lexical[place.segment][place.row]) for place in places]
     vector_scores = cosines(snapshot, vector, places)
+    scale = Scale(0, 0)
     if fusion == "rrf":
         term_ranks = {place: rank for rank, (place, _) in enumerate(by_terms, 1)}
         vector_ranks = {ranked.place: rank for rank, ranked in enumerate(by_vectors, 1)}
@@ -228,14 +243,16 @@ def rank_hybrid(
             for place in places
         ]
     else:
-        best_terms = max(term_scores, default=0) or 1.0
-        best_vectors = max(max(vector_scores, default=0), 0) or 1.0
+        scale = Scale(
+            1 / (max(term_scores, default=0) or 1.0), 1 / (max(max(vector_scores, default=0), 0) or 1.0)
+        )
         scores = [
-            terms / best_terms + max(cosine, 0) / best_vectors
+            terms * scale.terms + max(cosine, 0) * scale.vectors
             for terms, cosine in zip(term_scores, vector_scores, strict=True)
         ]
     both = dict(zip(places, zip(term_scores, vector_scores, strict=True), strict=True))
-    return [Ranked(place, score, *both[place]) for place, score in ordered(snapshot, places, scores, count)]
+    best = [Ranked(place, score, *both[place]) for place, score in ordered(snapshot, places, scores, count)]
+    return best, scale
 
 
 def _masked(
@@ -269,7 +286,7 @@ def _best(snapshot: Snapshot, scores: Sequence[NDArray[np.float32]], count: int)
 
 def _doc_ranks(segment: Segment, rows: NDArray[np.int64]) -> NDArray[np.uint32]:
     documents = np.searchsorted(segment.first_markers, rows, side="right") - 1
-    with _checked(segment):
+    with checked(segment):
         ranks: NDArray[np.uint32] = segment.array("documents.ranks")[documents]
     return ranks
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mrag_cli.ground.errors import UsageError
 from mrag_cli.parts.costs import costs
 from mrag_cli.parts.filters import Filters
 from mrag_cli.parts.packing import Evidence, Packed, pack
-from mrag_cli.parts.ranking import Ranked, rank_dense, rank_hybrid, rank_lexical
+from mrag_cli.parts.pages import QuestionPages, refined
+from mrag_cli.parts.ranking import Ranked, Scale, rank_dense, rank_hybrid, rank_lexical
+from mrag_cli.parts.refine import Steps
 from mrag_cli.parts.store.graph import Graphs
 
 if TYPE_CHECKING:
@@ -28,8 +29,7 @@ _TOKENS_A_HIT = 4
 _LEAST_LISTED = 10
 
 
-@dataclass(frozen=True, slots=True)
-class QuerySettings:
+class QuerySettings(NamedTuple):
     """How a question is answered.
 
     Attributes:
@@ -43,6 +43,7 @@ class QuerySettings:
         filters: which documents may be used.
         ef: search width of hnswlib's graphs, where an index has some; None for exact search.
         threads: for searching the graphs for many questions at a time.
+        steps: which refinements of the ranking are on; None for the paper's plan, the keys' scores alone.
     """
 
     budget: int = DEFAULT_BUDGET
@@ -52,13 +53,13 @@ class QuerySettings:
     strict_prefix: bool = False
     source: bool = False
     considered: int | None = None
-    filters: Filters = field(default_factory=Filters)
+    filters: Filters = Filters()
     ef: int | None = None
     threads: int = 1
+    steps: Steps | None = Steps()
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(NamedTuple):
     """A ranked marker with what became of it."""
 
     rank: int
@@ -73,8 +74,7 @@ class Hit:
         return self.reason == "packed"
 
 
-@dataclass(frozen=True, slots=True)
-class QueryResult:
+class QueryResult(NamedTuple):
     """A packed context, and the hits it was packed from, best first.
 
     Hits that came after the last packed one are left out, but for the first ten.
@@ -163,7 +163,8 @@ class Query:
             return
         if self._retriever == "bm25":
             for question in questions:
-                yield rank_lexical(self._snapshot, question, self._count, self._masks)
+                ranking = rank_lexical(self._snapshot, question, self._count, self._masks)
+                yield self._refined(ranking, question, Scale(1, 0), None)
             return
         vectors = self._embed(asked)
         near = self._graphs.nearest(vectors, self._count) if self._graphs else None
@@ -177,12 +178,23 @@ class Query:
             yield self._rank(question, vectors[number], found)
 
     def _rank(self, question: str, vector: NDArray[np.float32], near: Near | None) -> Sequence[Ranked]:
+        snapshot, masks = self._snapshot, self._masks
         if self._retriever == "dense":
-            return rank_dense(self._snapshot, vector, self._count, self._masks, near)
-        fusion = self._settings.fusion
-        return rank_hybrid(
-            self._snapshot, question, vector, self._count, self._masks, fusion=fusion, near=near
-        )
+            ranking, scale = rank_dense(snapshot, vector, self._count, masks, near), Scale(0, 1)
+        else:
+            ranking, scale = rank_hybrid(
+                snapshot, question, vector, self._count, masks, fusion=self._settings.fusion, near=near
+            )
+        return self._refined(ranking, question, scale, vector)
+
+    def _refined(
+        self, ranking: list[Ranked], question: str, scale: Scale, vector: NDArray[np.float32] | None
+    ) -> Sequence[Ranked]:
+        steps = self._settings.steps
+        if steps is None:
+            return ranking
+        pages = QuestionPages(self._snapshot, question, scale, vector, self._masks)
+        return refined(ranking, question, pages, steps)
 
     def _marker(self, ranked: Ranked) -> Marker:
         return self._snapshot.segments[ranked.place.segment].marker(ranked.place.row)
@@ -245,5 +257,10 @@ def _hit_json(hit: Hit, *, explain: bool) -> dict[str, Any]:
     if marker.header:
         record["header"] = marker.header
     if explain:
-        record["explain"] = {"bm25": hit.ranked.lexical, "cosine": hit.ranked.dense, "packing": hit.reason}
+        record["explain"] = {
+            "bm25": hit.ranked.lexical,
+            "cosine": hit.ranked.dense,
+            "refinements": hit.ranked.reasons,
+            "packing": hit.reason,
+        }
     return record
