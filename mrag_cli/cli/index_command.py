@@ -1,7 +1,6 @@
 """``mrag index``."""
 
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -61,7 +60,7 @@ def index(
         name: value for name, value in (("k1", k1), ("b", b), ("pivot", length_pivot)) if value is not None
     }
     segment = SegmentSettings(
-        replace(lexical, **chosen),
+        lexical._replace(**chosen),
         embedder_of(spec) if spec else None,
         threads,
         derive_pivot=like is None and length_pivot is None,

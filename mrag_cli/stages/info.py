@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from mrag_cli.parts.store.layout import GRAPH
+from mrag_cli.parts.store.manifest import plain
 from mrag_cli.parts.store.merge import live_origins
 
 if TYPE_CHECKING:
@@ -38,10 +38,10 @@ def describe(snapshot: Snapshot) -> dict[str, Any]:
         "dead": dead,
         "bytes": sum(entry.size for entry in manifest.segments),
         "segments": [_segment(entry) for entry in manifest.segments],
-        "lexical": asdict(manifest.lexical),
+        "lexical": plain(manifest.lexical),
         "terms": manifest.terms,
         "encoding": manifest.encoding,
-        "embedder": asdict(manifest.embedder) if manifest.embedder else None,
+        "embedder": plain(manifest.embedder) if manifest.embedder else None,
     }
 
 

@@ -25,7 +25,7 @@ import fcntl
 import os
 import time
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -107,7 +107,7 @@ class Transaction:
             markers=size(segment.first_markers),
             keys=size(segment.first_keys[segment.first_markers]),
         )
-        return replace(segment.entry, dead=dead)
+        return segment.entry._replace(dead=dead)
 
     def commit(
         self, segments: Sequence[SegmentEntry], lexical: LexicalSettings, embedder: EmbedderEntry | None

@@ -17,7 +17,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 FORMAT = 1
@@ -42,8 +41,7 @@ DEAD_TYPE = "<u4"
 VECTOR_TYPES = {"float32": "<f4", "float16": "<f2"}
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(NamedTuple):
     """How much of everything a segment holds, dead rows included; every array's size follows from it.
 
     Attributes:

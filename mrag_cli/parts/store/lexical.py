@@ -12,9 +12,8 @@ fixed length pivot; ``N`` and ``df`` are summed over the live rows of all segmen
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -26,8 +25,7 @@ if TYPE_CHECKING:
     from mrag_cli.parts.store.manifest import LexicalSettings
 
 
-@dataclass(frozen=True, slots=True)
-class Postings:
+class Postings(NamedTuple):
     """The lexical arrays of a segment.
 
     Attributes:

@@ -1,4 +1,7 @@
-"""The manifest: the sole commit point, and the owner of everything the libraries do not check."""
+"""The manifest: the sole commit point, and the owner of everything the libraries do not check.
+
+Named tuples, because a data class takes five times as long to define and every query waits for it.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,7 @@ import os
 import re
 import stat
 import zlib
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
@@ -43,16 +45,14 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 _CHECKSUM = b',\n  "checksum": '
 
 
-@dataclass(frozen=True, slots=True)
-class FileEntry:
+class FileEntry(NamedTuple):
     """A file's size in bytes and SHA-256 as hex digits."""
 
     size: int
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
-class DeadEntry:
+class DeadEntry(NamedTuple):
     """The rows of a segment that are gone: ``name`` below ``segments/`` lists the document rows."""
 
     name: str
@@ -64,8 +64,7 @@ class DeadEntry:
     keys: int
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentEntry:
+class SegmentEntry(NamedTuple):
     """A segment: its folder below ``segments/``, its rows (dead ones included) and its files.
 
     Attributes:
@@ -92,8 +91,7 @@ class SegmentEntry:
         return sum(file.size for file in self.files.values()) + (self.dead.size if self.dead else 0)
 
 
-@dataclass(frozen=True, slots=True)
-class LexicalSettings:
+class LexicalSettings(NamedTuple):
     """BM25's parameters: ``k1``, ``b``, and the length pivot in terms, in place of the mean key length."""
 
     k1: float = 0.9
@@ -101,8 +99,7 @@ class LexicalSettings:
     pivot: float = DEFAULT_PIVOT
 
 
-@dataclass(frozen=True, slots=True)
-class EmbedderEntry:
+class EmbedderEntry(NamedTuple):
     """The embedder whose vectors the index holds: its SPEC, and the vectors' dimension and type.
 
     Vectors are normalised to unit length; their inner product is the cosine.
@@ -120,8 +117,7 @@ class EmbedderEntry:
         return self.dimension * int(VECTOR_TYPES[self.dtype][-1])
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(NamedTuple):
     """Everything there is to know about an index before a segment is opened.
 
     Attributes:
@@ -142,12 +138,20 @@ class Manifest:
     embedder: EmbedderEntry | None
     segments: tuple[SegmentEntry, ...]
     written_by: str
-    format: int = field(default=FORMAT)
+    format: int = FORMAT
 
     def dumps(self) -> bytes:
         """Return the manifest as the bytes of its file: JSON whose last member is a CRC-32 of all before."""
-        body = orjson.dumps(asdict(self), option=orjson.OPT_INDENT_2).removesuffix(b"\n}")
+        body = orjson.dumps(plain(self), option=orjson.OPT_INDENT_2).removesuffix(b"\n}")
         return b'%s%s"%08x"\n}\n' % (body, _CHECKSUM, zlib.crc32(body))
+
+
+def plain(value: Any) -> Any:
+    """Return a value of this module as JSON has it."""
+    if isinstance(value, tuple):
+        fields = getattr(value, "_fields", None)
+        return {name: plain(getattr(value, name)) for name in fields} if fields else [*map(plain, value)]
+    return {name: plain(entry) for name, entry in value.items()} if isinstance(value, dict) else value
 
 
 def read_manifest(directory: Path) -> Manifest:
@@ -239,9 +243,7 @@ def _segment(value: dict[str, Any], embedder: EmbedderEntry | None) -> SegmentEn
     name = _text(value["name"])
     if not _SEGMENT_NAME.fullmatch(name):
         raise _Malformed(f"segment name {name!r} leaves the directory")
-    rows = Rows(
-        **{name: _rows(value["rows"][name], _MOST.get(name, _MAXIMUM_ROWS)) for name in Rows.__slots__}
-    )
+    rows = Rows(**{name: _rows(value["rows"][name], _MOST.get(name, _MAXIMUM_ROWS)) for name in Rows._fields})
     entry = SegmentEntry(
         name=name,
         rows=rows,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -181,7 +181,7 @@ class SegmentWriter:
         lengths = np.array(self._lengths, np.uint32)
         settings = self._settings.lexical
         if self._settings.derive_pivot:
-            settings = replace(settings, pivot=length_pivot(lengths))
+            settings = settings._replace(pivot=length_pivot(lengths))
         rows = self._target.write_arrays(self._arrays(lengths, settings), len(lengths))
         return self._target.entry(rows, self._origins), settings, dimension
 

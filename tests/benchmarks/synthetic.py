@@ -1,0 +1,79 @@
+"""Synthetic markers of real shape: keys of about 20 tokens, values of about 60, words as frequent as in English.
+
+The words are tokens of the encoding's own vocabulary, whose order is roughly that of their frequency; the
+tail is made of pairs of them. Everything follows from a seed.
+"""
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from mrag_cli.parts.tokens import encoding
+
+MARKERS_A_DOCUMENT = 20
+_VOCABULARY = 200_000
+_KEY_WORDS = 17
+_VALUE_WORDS = 50
+_EXPONENT = 1.07
+_FUNCTION_WORDS = "the of and to in a is that for it as was with be by on not he i this are or his from".split()
+
+
+@lru_cache(maxsize=1)
+def vocabulary() -> list[str]:
+    """Return the words, the most frequent first."""
+    tokens = [encoding().decode([number]) for number in range(256, 60_000)]
+    simple = [token[1:] for token in tokens if token[0] == " " and token[1:].isascii() and token[1:].isalpha()]
+    words = list(dict.fromkeys([*_FUNCTION_WORDS, *(word.lower() for word in simple if len(word) > 1)]))
+    choose = np.random.default_rng(1)
+    first, second = choose.integers(500, len(words), (2, _VOCABULARY - len(words)))
+    return words + [words[one] + words[two] for one, two in zip(first, second, strict=True)]
+
+
+def numbers(count: int, length: int, seed: int) -> NDArray[np.int64]:
+    """Return word numbers, (count, length), distributed by Zipf's law."""
+    weights = 1 / (np.arange(_VOCABULARY) + 2.7) ** _EXPONENT
+    shares = np.cumsum(weights / weights.sum())
+    drawn = np.random.default_rng(seed).random((count, length))
+    return np.minimum(np.searchsorted(shares, drawn), _VOCABULARY - 1)
+
+
+def texts(count: int, length: int, seed: int) -> list[str]:
+    """Return texts of some words each."""
+    words = vocabulary()
+    return [" ".join([words[number] for number in row]) for row in numbers(count, length, seed).tolist()]
+
+
+def keys(count: int, seed: int = 2) -> list[str]:
+    """Return marker keys."""
+    return texts(count, _KEY_WORDS, seed)
+
+
+def stream(markers: int, name: str = "doc", seed: int = 2) -> Iterator[bytes]:
+    """Yield the lines of a marker stream, 20 markers and 10 units of about 120 tokens a document."""
+    block = 5_000
+    for start in range(0, markers, block):
+        count = min(block, markers - start)
+        found = keys(count, seed + start)
+        values = [f"{text.capitalize()}." for text in texts(count, _VALUE_WORDS, seed + start + 1)]
+        for first in range(0, count, MARKERS_A_DOCUMENT):
+            number = (start + first) // MARKERS_A_DOCUMENT
+            yield from _document(
+                f"{name}/{number}", found[first : first + 20], values[first : first + MARKERS_A_DOCUMENT]
+            )
+
+
+def _document(doc: str, found: list[str], values: list[str]) -> Iterator[bytes]:
+    units = [" ".join(values[at : at + 2]) for at in range(0, len(values), 2)]
+    yield _line({"type": "document", "format": 1, "doc": doc, "sha256": doc, "title": doc, "units": len(units)})
+    for number, text in enumerate(units, 1):
+        yield _line({"type": "unit", "doc": doc, "unit": number, "text": text})
+    for number, (key, value) in enumerate(zip(found, values, strict=True)):
+        pointers = [number // 2 + 1]
+        yield _line({"type": "marker", "doc": doc, "key": key, "value": value, "pointers": pointers})
+
+
+def _line(record: dict[str, object]) -> bytes:
+    return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
