@@ -276,8 +276,9 @@ def query_settings(plan: Plan, *, refined: bool, filters: Filters | None = None)
     """Return how a question is asked by a plan.
 
     The paper's plan takes values until the first that does not fit, and counts their own tokens only, so that
-    three windows of 128 tokens fill 384: the separators between them are not charged.
+    three windows of 128 tokens fill 384: the separators between them are not charged, nor the token that a
+    window may gain when the space before it goes.
     """
-    budget = plan.budget if refined else plan.budget + plan.budget // WINDOW
+    budget = plan.budget if refined else plan.budget + 2 * (plan.budget // WINDOW)
     settings: dict[str, Any] = {"strict_prefix": not refined, "filters": filters or Filters()}
     return QuerySettings(budget=budget, retriever=plan.retriever, order=plan.order, **settings)
