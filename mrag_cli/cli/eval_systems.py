@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from glob import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from mrag_cli.parts.evaluation.ranking_metrics import DEEPEST, MarkerWords
 from mrag_cli.parts.evaluation.scratch import UnsyncedDisk
 from mrag_cli.parts.evaluation.systems import Found, OpenIndex, Spent, System
 from mrag_cli.parts.filters import Filters
+from mrag_cli.parts.refine import Steps
 from mrag_cli.parts.store.manifest import LexicalSettings
 from mrag_cli.parts.store.segment_writer import SegmentSettings
 from mrag_cli.parts.store.snapshot import Snapshot
@@ -280,5 +281,11 @@ def query_settings(plan: Plan, *, refined: bool, filters: Filters | None = None)
     window may gain when the space before it goes.
     """
     budget = plan.budget if refined else plan.budget + 2 * (plan.budget // WINDOW)
-    settings: dict[str, Any] = {"strict_prefix": not refined, "filters": filters or Filters()}
-    return QuerySettings(budget=budget, retriever=plan.retriever, order=plan.order, **settings)
+    return QuerySettings(
+        budget=budget,
+        retriever=plan.retriever,
+        order=plan.order,
+        strict_prefix=not refined,
+        steps=Steps() if refined else None,
+        filters=filters or Filters(),
+    )
