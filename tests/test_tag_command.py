@@ -70,6 +70,7 @@ def test_options(docs: Path) -> None:
         (["nowhere"], b"nowhere does not exist"),
         (["docs/a.md", "more/a.md"], b"docs/a.md and more/a.md would both be document 'a.md'"),
         (["docs", "--as", " "], b"--as"),
+        (["docs", "--as", "\udcff"], b"--as"),
         (["docs", "--unit-tokens", "0"], b"--unit-tokens"),
         (["docs", "--units", "words"], b"--units"),
     ],

@@ -73,8 +73,8 @@ def tag(
             typer.echo("Name files or folders, or pipe a document in; `-` reads the terminal.", err=True)
             raise typer.Exit(2)
         paths = ["-"]
-    if as_name is not None and not as_name.strip("/ "):
-        raise typer.BadParameter("a name is expected", param_hint="--as")
+    if as_name is not None and not (as_name.strip("/ ") and as_name.isprintable()):
+        raise typer.BadParameter("a name of printable characters is expected", param_hint="--as")
 
     from mrag_cli.parts.sources import Sources
     from mrag_cli.stages import tag as stage
