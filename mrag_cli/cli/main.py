@@ -11,6 +11,8 @@ from typer.core import TyperGroup
 
 import mrag_cli
 from mrag_cli.cli.cache_command import cache
+from mrag_cli.cli.chop_command import chop
+from mrag_cli.cli.chunk_command import chunk
 from mrag_cli.cli.console import say
 from mrag_cli.cli.eval_command import evaluate
 from mrag_cli.cli.extract_command import extract
@@ -111,7 +113,9 @@ app.command()(validate)
 app.command()(index)
 app.command()(query)
 app.command()(update)
+app.command()(chop)
 app.command("eval")(evaluate)
+app.command()(chunk)
 app.command()(info)
 app.command()(verify)
 app.command()(cache)
