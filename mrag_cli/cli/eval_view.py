@@ -187,7 +187,15 @@ def _ranking(results: Sequence[Mapping[str, Any]]) -> Table | None:
     found = [row for row in _first_plans(results) if any("@" in name for name in row["measures"])]
     if not found:
         return None
-    names = list(dict.fromkeys(name for row in found for name in row["measures"] if "@" in name))
+    # At 1 the three are the same.
+    names = list(
+        dict.fromkeys(
+            name
+            for row in found
+            for name in row["measures"]
+            if "@" in name and name not in ("mrr@1", "ndcg@1")
+        )
+    )
     names.sort(key=lambda name: (("hit", "mrr", "ndcg").index(name.split("@")[0]), int(name.split("@")[1])))
     rows = []
     for row in found:
