@@ -155,6 +155,7 @@ def evaluate(
         sizes=_sizes(distractors),
         repeat=repeat if model else 1,
         model=repr((model, api_base, sorted(param or []))) if model else "",
+        code=_code_digest(),
     )
     _check_folder(output)
     limits, once = Limits(cache, no_cache, max_cost, max_calls), Once(console)
@@ -297,6 +298,18 @@ def _sizes(given: str | None) -> tuple[int | None, ...]:
     numbers = _numbers("--distractors", ",".join(word for word in words if word != "all") or "1")
     found: list[int | None] = list(dict.fromkeys((1, *sorted(numbers))))
     return (*found, None) if "all" in words else tuple(found)
+
+
+def _code_digest() -> str:
+    """Return a digest of the package's own code: a change of it makes kept cells void."""
+    import hashlib
+
+    import mrag_cli
+
+    found = hashlib.sha256()
+    for path in sorted(Path(mrag_cli.__file__).parent.rglob("*.py")):
+        found.update(path.read_bytes())
+    return found.hexdigest()
 
 
 def _check_folder(output: Path | None) -> None:

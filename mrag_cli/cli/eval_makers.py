@@ -100,7 +100,7 @@ def _by_rules(reporter: Reporter) -> Maker:
         tagged = tag.tag(sources, settings, reporter)
         return checked(_groups(extract.extract_by_rules(tagged, markers, reporter)), reporter)
 
-    return Maker(groups, {"mrag": ["extractive", _package_digest(), asdict(settings)]}, refined=True)
+    return Maker(groups, {"mrag": ["extractive", asdict(settings)]}, refined=True)
 
 
 def _by_model(model: Model, variant: str, reporter: Reporter) -> Maker:
@@ -159,16 +159,3 @@ def _semantic(base: str, embedder: KeptVectors | None, model: Model | None) -> M
     if base == "pic" and model:
         return Maker(pic, {base: [*by, *model.identity]}, model.spent)
     return Maker(pic if base == "pic" else semantic, {base: by})
-
-
-def _package_digest() -> str:
-    """Return a digest of the package's own code: a change of the rules makes kept cells void."""
-    import hashlib
-    from pathlib import Path
-
-    import mrag_cli
-
-    found = hashlib.sha256()
-    for path in sorted(Path(mrag_cli.__file__).parent.rglob("*.py")):
-        found.update(path.read_bytes())
-    return found.hexdigest()

@@ -15,6 +15,7 @@ import numpy as np
 
 from mrag_cli.ground.errors import UsageError
 from mrag_cli.parts import tokens
+from mrag_cli.parts.embedders import checked as same_embedder
 from mrag_cli.parts.evaluation.ranking_metrics import DEEPEST, MarkerWords
 from mrag_cli.parts.evaluation.scratch import UnsyncedDisk
 from mrag_cli.parts.evaluation.systems import Found, OpenIndex, Spent, System
@@ -167,9 +168,12 @@ def ready(name: str, directory: Path, embedder: KeptVectors | None, *, refined: 
         refined: ask as `mrag query` asks, rather than by the paper's plan.
 
     Raises:
-        IndexMissing, IndexUnsupported, IndexCorrupt: it cannot be opened.
+        IndexMissing, IndexUnsupported, IndexCorrupt: it cannot be opened, or has another embedder.
     """
     snapshot = Snapshot.open(directory)
+    manifest = snapshot.manifest
+    if embedder is not None and manifest.embedder is not None:
+        same_embedder(embedder.name, manifest.embedder.name)
     words = MarkerWords()
     docs: set[str] = set()
     for segment in snapshot.segments:
@@ -187,7 +191,6 @@ def ready(name: str, directory: Path, embedder: KeptVectors | None, *, refined: 
         ask = _asker(snapshot, embedder, refined=refined, filters=filters)
         yield OpenIndex(ask, Spent(), words, frozenset(wanted))
 
-    manifest = snapshot.manifest
     entries = [(segment.name, sorted(map(repr, segment.files.items()))) for segment in manifest.segments]
     settings = {
         "index": [str(directory.resolve()), manifest.generation, repr(entries)],

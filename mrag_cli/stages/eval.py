@@ -39,6 +39,7 @@ class EvalSettings:
         sizes: documents of each index in the study of distractors, None for all; empty for no study.
         repeat: times an answer is generated, with a model.
         model: name of the model that answers, to tell kept cells apart; empty without one.
+        code: digest of the code that measures, likewise.
     """
 
     plans: tuple[Plan, ...]
@@ -48,6 +49,7 @@ class EvalSettings:
     sizes: tuple[int | None, ...] = ()
     repeat: int = 1
     model: str = ""
+    code: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,7 @@ def _kept_or_measured(
         "system": [system.name, dict(system.settings)],
         "plans": [asdict(plan) for plan in system.plans(settings.plans)],
         "corpus": [settings.corpus, settings.joined, size],
-        "measures": [list(settings.cutoffs), settings.repeat, settings.model],
+        "measures": [list(settings.cutoffs), settings.repeat, settings.model, settings.code],
     }
     found = machinery.work.get(depends_on) if machinery.work else None
     if found is None:
