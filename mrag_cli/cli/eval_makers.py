@@ -133,7 +133,7 @@ def _cosine(embedder: KeptVectors | None, reporter: Reporter) -> Maker:
     from mrag_cli.parts.chop.cosine import vector_similarities
 
     settings = chunk.ChunkSettings("cosine")
-    alike: Any = vector_similarities(embedder.embed) if embedder else None  # type: ignore[arg-type]
+    alike: Any = vector_similarities(embedder.embed) if embedder else None
     by = embedder.name if embedder else "terms"
     return Maker(
         lambda sources: _groups(chunk.chunk(sources, settings, reporter, alike)),
