@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from faults import WAYS, FaultDisk, Killed
-from kb import Entry, asking, build, embedder, files_of, group, mrag, named_files, stream_file, update
+from kb import Entry, asking, build, files_of, group, mrag, named_files, stream_file, update
 
 from mrag_cli.ground.errors import IndexMissing
 from mrag_cli.parts.store import graph
@@ -138,7 +138,6 @@ def test_a_graph_that_is_cut_short_is_garbage(tmp_path: Path, monkeypatch: pytes
         assert state(index) == state(tmp_path / "whole")
         assert files_of(index) == named_files(index)
     assert "segments/1/graph" in left
-    assert embedder().name == "hash"
 
 
 def _child(code: str, *arguments: object) -> subprocess.Popen[bytes]:

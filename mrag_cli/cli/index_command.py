@@ -1,6 +1,7 @@
 """``mrag index``."""
 
 import os
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,13 @@ import typer
 from mrag_cli.cli.console import Console
 from mrag_cli.cli.options import Embedder, Quiet, Stream, Threads, Wait
 from mrag_cli.cli.streams import stream
+
+
+class VectorType(StrEnum):
+    """How vectors are stored."""
+
+    float32 = "float32"
+    float16 = "float16"
 
 
 def index(
@@ -20,6 +28,9 @@ def index(
     ],
     source: Stream = None,
     embedder: Embedder = None,
+    vector_dtype: Annotated[
+        VectorType, typer.Option(help="Of stored vectors; float16 takes half the space.")
+    ] = VectorType.float32,
     like: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Take the settings of this index.", show_default=False),
@@ -52,10 +63,12 @@ def index(
     console = Console(quiet=quiet)
     spec = embedder or os.environ.get("MRAG_EMBEDDER") or None
     lexical = LexicalSettings()
+    dtype = vector_dtype.value
     if like is not None:
         manifest = read_manifest(like)
         lexical = manifest.lexical
         spec = embedder or (manifest.embedder.name if manifest.embedder else None)
+        dtype = manifest.embedder.dtype if manifest.embedder else dtype
     chosen = {
         name: value for name, value in (("k1", k1), ("b", b), ("pivot", length_pivot)) if value is not None
     }
@@ -63,6 +76,7 @@ def index(
         lexical._replace(**chosen),
         embedder_of(spec) if spec else None,
         threads,
+        dtype=dtype,
         derive_pivot=like is None and length_pivot is None,
     )
     with stream(source, console) as parts:

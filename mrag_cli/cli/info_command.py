@@ -55,13 +55,22 @@ def _rows(found: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def verify(directory: IndexDirectory, quiet: Quiet = False) -> None:
+def verify(
+    directory: IndexDirectory,
+    recall: Annotated[
+        bool, typer.Option("--recall", help="Also compare hnswlib's graphs with exact search.")
+    ] = False,
+    ef: Annotated[int | None, typer.Option(min=1, help="Search width for --recall; default 100.")] = None,
+    quiet: Quiet = False,
+) -> None:
     """Check that every byte of an index is as it was written; name the files that are not.
 
     \b
     Example:
       mrag verify kb && rsync -a kb/ backup/kb/
+      mrag verify kb --recall --ef 200
     """
+    from mrag_cli.stages.verify import recall as measured
     from mrag_cli.stages.verify import verify as check
 
     console = Console(quiet=quiet)
@@ -79,3 +88,9 @@ def verify(directory: IndexDirectory, quiet: Quiet = False) -> None:
         )
     if not quiet:
         typer.echo(f"{escaped(str(directory))}: {total} files, all as they were written")
+    if recall:
+        from mrag_cli.parts.store.graph import DEFAULT_EF
+
+        share = measured(directory, ef or DEFAULT_EF)
+        told = "no graphs, every search is exact" if share is None else f"recall@10 of the graphs {share:.4f}"
+        typer.echo(f"{escaped(str(directory))}: {told}")

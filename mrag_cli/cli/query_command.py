@@ -1,8 +1,11 @@
 """``mrag query``."""
 
+import os
+import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,6 +23,9 @@ if TYPE_CHECKING:
     from mrag_cli.parts.refine import Steps
     from mrag_cli.parts.store.snapshot import Snapshot
     from mrag_cli.stages.query import Query, QueryResult
+
+_TOGETHER = 64
+"""Questions of a file that are embedded and searched for at a time."""
 
 
 class Retriever(StrEnum):
@@ -40,6 +46,7 @@ class Fusion(StrEnum):
 class Refinement(StrEnum):
     """The refinements of a ranking."""
 
+    context = "context"
     types = "types"
     titles = "titles"
     bridge = "bridge"
@@ -78,7 +85,7 @@ def query(
     without: Annotated[
         list[Refinement] | None,
         typer.Option(
-            help="Leave a refinement out: answer types, titles in the question, the bridge to a page that a "
+            help="Leave a refinement out: the unit around a value, answer types, titles in the question, the bridge to a page that a "
             "hit names, coverage of the question's words; may be repeated.",
             show_default=False,
         ),
@@ -99,6 +106,15 @@ def query(
         typer.Option(metavar="NAME=VALUE", help="Only documents with this in their meta; may be repeated."),
     ] = None,
     embedder: Embedder = None,
+    exact: Annotated[
+        bool,
+        typer.Option("--exact", help="Compare with every vector; --batch else searches hnswlib's graphs."),
+    ] = False,
+    ef: Annotated[
+        int | None,
+        typer.Option(min=1, help="Search width of hnswlib's graphs; default 100 with --batch, else exact."),
+    ] = None,
+    threads: Annotated[int, typer.Option(min=1, help="For searching hnswlib's graphs with --batch.")] = 1,
     batch: Annotated[
         Path | None,
         typer.Option(
@@ -141,10 +157,13 @@ def query(
       mrag query kb "..." --answer --model openai/gpt-4o-mini
     """
     from mrag_cli.parts.filters import Filters
+    from mrag_cli.parts.store.graph import DEFAULT_EF
     from mrag_cli.parts.store.snapshot import Snapshot
     from mrag_cli.stages.query import Query, QuerySettings
 
     console = Console(quiet=quiet)
+    if exact and ef:
+        raise UsageError("--exact and --ef exclude each other")
     settings = QuerySettings(
         budget=budget,
         retriever=retriever.value if retriever else None,
@@ -154,6 +173,8 @@ def query(
         source=source,
         considered=top_k,
         filters=Filters.parse(doc or (), where or ()),
+        ef=None if exact else ef or (DEFAULT_EF if batch is not None else None),
+        threads=threads,
         steps=None if paper else _steps(without or ()),
     )
     answering = None
@@ -239,7 +260,7 @@ def _answer_all(
     from mrag_cli.stages.query import result_json
 
     with opened(batch) as (file, name):
-        results = ((extra, asked.answer(question)) for extra, question in _questions(file, name))
+        results = _results(asked, _questions(file, name), 1 if _is_fed(file) else _TOGETHER)
         if answering is not None:
             answering.all(results, console, explain=explain)
             return
@@ -247,6 +268,19 @@ def _answer_all(
             record = {**extra, **result_json(result, explain=explain)}
             sys.stdout.buffer.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
             sys.stdout.buffer.flush()
+
+
+def _is_fed(file: Any) -> bool:
+    """Tell whether the questions come one by one, so that each must be answered before the next comes."""
+    return not stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+
+
+def _results(
+    asked: "Query", questions: Iterator[tuple[dict[str, Any], str]], together: int
+) -> Iterator[tuple[dict[str, Any], "QueryResult"]]:
+    while block := list(islice(questions, together)):
+        answers = asked.answers([question for _, question in block])
+        yield from ((extra, answer) for (extra, _), answer in zip(block, answers, strict=True))
 
 
 def _questions(file: Any, name: str) -> Iterator[tuple[dict[str, Any], str]]:

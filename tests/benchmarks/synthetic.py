@@ -77,3 +77,11 @@ def _document(doc: str, found: list[str], values: list[str]) -> Iterator[bytes]:
 
 def _line(record: dict[str, object]) -> bytes:
     return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def vectors(count: int, dimension: int, seed: int) -> NDArray[np.float32]:
+    """Return vectors of unit length that lie, as embeddings do, near a space of fewer dimensions."""
+    space = np.random.default_rng(3).standard_normal((48, dimension)) / (1 + np.arange(48)[:, None] / 8)
+    choose = np.random.default_rng(seed)
+    found = choose.standard_normal((count, 48)) @ space + 0.3 * choose.standard_normal((count, dimension))
+    return (found / np.linalg.norm(found, axis=1, keepdims=True)).astype(np.float32)

@@ -89,7 +89,11 @@ class Transaction:
 
         Returns:
             The segment's new entry.
+
+        Raises:
+            IndexCorrupt: the rows that were gone before are not what was written.
         """
+        segment.check_dead_digest()
         rows = np.union1d(segment.dead_documents, np.array(gone, np.uint32)).astype(DEAD_TYPE)
         name = f"{segment.entry.name}.dead"
         target.write(name, as_bytes(rows))

@@ -90,6 +90,8 @@ ARRAYS = {
     "markers.tokens": _Array("<u4", "markers", 0),
     "markers.costs": _Array("<u4", "markers", 0),
     "markers.headers": _Array("<u4", "markers", 0),
+    # for a marker whose value is a part of a unit's own words the number of that unit, else 0
+    "markers.contexts": _Array("<u4", "markers", 0),
     # hash of the title of each marker's page, 0 for none; those that are not 0 in ascending order with
     # their marker rows, which ascend where hashes are equal
     "markers.pages": _Array("<u8", "markers", 0),

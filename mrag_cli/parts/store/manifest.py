@@ -196,11 +196,13 @@ def _content(path: Path, directory: Path) -> bytes:
         raise
     except OSError as error:
         raise IndexCorrupt(f"{path}: cannot be read ({error.strerror})") from None
-    with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor, not a path
+    try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_size > _MAXIMUM_BYTES:
             raise IndexCorrupt(f"{path}: no regular file of at most {_MAXIMUM_BYTES} bytes")
-        return file.read(_MAXIMUM_BYTES)
+        return os.read(descriptor, _MAXIMUM_BYTES)
+    finally:
+        os.close(descriptor)
 
 
 class _Malformed(ValueError):

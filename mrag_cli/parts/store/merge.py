@@ -7,7 +7,6 @@ that fills up is merged into one segment. Each marker is so rewritten about once
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from mrag_cli.parts.store.folder_writer import (
     page_arrays,
     postings_arrays,
 )
-from mrag_cli.parts.store.layout import DEAD_TYPE, DOCUMENTS, GRAPH, MARKERS, UNITS, VECTORS
+from mrag_cli.parts.store.layout import DOCUMENTS, MARKERS, UNITS, VECTORS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -75,23 +74,13 @@ def merge_segments(
     manifest = snapshot.manifest
     sources = [snapshot.segments[number] for number in numbers]
     for source in sources:
-        _check_digests(source)
+        source.check_digests()
     target = FolderWriter(changing.disk, changing.folder)
     entry = _write_merged(sources, target, manifest.embedder, threads)
     rest = list(manifest.segments)
     rest[numbers[0]] = entry
     kept = [entry for number, entry in enumerate(rest) if number == numbers[0] or number not in set(numbers)]
     return changing.commit(kept, manifest.lexical, manifest.embedder)
-
-
-def _check_digests(source: Segment) -> None:
-    """Damage must not be copied: once it has a new digest, nothing shows it any more."""
-    for name, file in source.entry.files.items():
-        if name != GRAPH and hashlib.sha256(source.content(name)).hexdigest() != file.sha256:
-            raise source.corrupt(name, "not the bytes that were written")
-    dead = source.entry.dead
-    if dead and hashlib.sha256(source.dead_content).hexdigest() != dead.sha256:
-        raise source.corrupt(DEAD_TYPE, "not the bytes that were written")
 
 
 def _write_merged(
@@ -134,7 +123,7 @@ def _arrays(
         yield name, _firsts(sizes)
     sizes = [_those(_sizes(source, "markers.keys"), source.live_markers) for source in sources]
     yield "markers.keys", _firsts(sizes)
-    for name in ("markers.tokens", "markers.costs", "markers.headers"):
+    for name in ("markers.tokens", "markers.costs", "markers.headers", "markers.contexts"):
         yield name, np.concatenate([_those(source.array(name), source.live_markers) for source in sources])
     pages = [_those(source.array("markers.pages"), source.live_markers) for source in sources]
     yield from page_arrays(np.concatenate(pages))

@@ -124,10 +124,24 @@ class Segment:
         """Return the bytes of one of the segment's files but the graph, memory-mapped."""
         return self._mapped[file]
 
-    @property
-    def dead_content(self) -> mmap.mmap | bytes:
-        """The bytes of the file of dead rows."""
-        return self._dead
+    def check_digests(self) -> None:
+        """Check that all files but the graph are what was written, before they are rewritten.
+
+        Once damage has a new digest, nothing shows it any more.
+
+        Raises:
+            IndexCorrupt: one is not.
+        """
+        for name, file in self.entry.files.items():
+            if name != GRAPH and _digest(self._mapped[name]) != file.sha256:
+                raise self.corrupt(name, "not the bytes that were written")
+        self.check_dead_digest()
+
+    def check_dead_digest(self) -> None:
+        """Check likewise the file of dead rows."""
+        dead = self.entry.dead
+        if dead and _digest(self._dead) != dead.sha256:
+            raise self.corrupt(DEAD_TYPE, "not the bytes that were written")
 
     @cached_property
     def postings(self) -> Postings:
@@ -299,6 +313,12 @@ class Segment:
         return (
             np.setdiff1d(rows, self.dead_documents, assume_unique=True) if len(self.dead_documents) else rows
         )
+
+
+def _digest(content: mmap.mmap | bytes) -> str:
+    from hashlib import sha256  # not on the way of a query
+
+    return sha256(content).hexdigest()
 
 
 @contextmanager

@@ -46,8 +46,11 @@ _COLLECTED = (
     "markers.tokens",
     "markers.costs",
     "markers.headers",
+    "markers.contexts",
 )
 """The arrays that are collected while documents come in, in the format's order."""
+_CUT_FROM_UNITS = "extractive"
+"""Origin of markers whose values are parts of a unit's own words, so that the rest of it is their context."""
 _PIVOT_STEPS = 2
 """Steps of the length pivot's grid between one power of two and the next."""
 
@@ -158,6 +161,8 @@ class SegmentWriter:
         self._pages.extend(map(page_hash, page_titles(group)))
         for marker in group.markers:
             collected["markers.keys"].append(len(self._lengths))
+            cut = marker.origin == _CUT_FROM_UNITS and marker.pointers
+            collected["markers.contexts"].append(marker.pointers[0] if cut else 0)
             collected["markers.headers"].append(header_cost(marker.header.strip()))
             self._origins[marker.origin] = self._origins.get(marker.origin, 0) + 1
             for key in marker.keys:
