@@ -2,7 +2,7 @@
 
 import sys
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -19,6 +19,8 @@ class Method(StrEnum):
     fixed = "fixed"
     overlap = "overlap"
     cosine = "cosine"
+    semantic = "semantic"
+    pic = "pic"
 
 
 def chunk(
@@ -35,13 +37,14 @@ def chunk(
         Method,
         typer.Option(
             "--method",
-            help="naive: windows of 500 tokens by 100; fixed: 128; overlap: 128 by 32; cosine: sentences.",
+            help="naive: windows of 500 tokens by 100; fixed: 128; overlap: 128 by 32; cosine: sentences; "
+            "semantic: the same up to 128 tokens; pic: grouped by likeness to the document's summary.",
         ),
     ] = Method.naive,
     chunk_tokens: Annotated[
         int | None,
         typer.Option(
-            "--chunk-tokens", min=1, help="Tokens of a window, for another size.", show_default=False
+            "--chunk-tokens", min=1, help="Tokens of a chunk, for another size.", show_default=False
         ),
     ] = None,
     overlap: Annotated[
@@ -58,7 +61,7 @@ def chunk(
             "--embedder",
             metavar="SPEC",
             envvar="MRAG_EMBEDDER",
-            help="Of cosine: compare sentences by this embedder; by TF-IDF without one.",
+            help="Of cosine, semantic and pic: compare by this embedder; by TF-IDF without one.",
             show_default=False,
         ),
     ] = None,
@@ -98,12 +101,13 @@ def chunk(
     size, repeated = size if chunk_tokens is None else chunk_tokens, repeated if overlap is None else overlap
     if method is not Method.cosine and repeated >= size:
         raise UsageError(f"--overlap {repeated} must be less than the {size} tokens of a window")
-    similarities = None
-    if method is Method.cosine and embedder:
+    compared: dict[str, Any] = {}
+    if method in (Method.cosine, Method.semantic, Method.pic) and embedder:
         from mrag_cli.parts.chop.cosine import vector_similarities
         from mrag_cli.parts.embedders import embedder as embedder_of
 
-        similarities = vector_similarities(embedder_of(embedder).embed)
+        vectors = embedder_of(embedder).embed
+        compared = {"similarities": vector_similarities(vectors), "vectors": vectors}
 
     console = Console(quiet=quiet)
     settings = stage.ChunkSettings(method.value, size, repeated, threshold)
@@ -117,5 +121,5 @@ def chunk(
         )
         advance(0, total=sources.files)
         with sink(output) as file:
-            write_stream(stage.chunk(sources, settings, console, similarities), file)
+            write_stream(stage.chunk(sources, settings, console, **compared), file)
     console.finish()

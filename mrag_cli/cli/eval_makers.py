@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from mrag_cli.cli.eval_systems import WINDOW, Maker
+from mrag_cli.cli.eval_models import summaries
+from mrag_cli.cli.eval_systems import Maker
 from mrag_cli.ground.errors import UsageError
-from mrag_cli.parts.evaluation.chunks import chunked
+from mrag_cli.parts.chop.cosine import vector_similarities
+from mrag_cli.parts.evaluation.systems import Spent
 from mrag_cli.parts.extractive import markers
 from mrag_cli.parts.llm.prompt import VARIANTS, ExtractionPrompt, shipped
 from mrag_cli.parts.llm.summary import Summary as Extraction
-from mrag_cli.parts.semantic_cuts import pic_cuts, semantic_cuts
-from mrag_cli.parts.term_vectors import term_vectors
 from mrag_cli.parts.validation_report import Summary
 from mrag_cli.records.models import DocumentGroup
 from mrag_cli.stages import chop, chunk, extract, tag, validate
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from mrag_cli.parts.sources import Source
     from mrag_cli.records.models import StreamPart
 
-CHUNKED = {"fixed": (WINDOW, 0), "dos": (WINDOW, 0), "overlap": (WINDOW, 32), "naive": (500, 100)}
-"""Tokens and overlap of the systems that cut windows."""
+CHUNKED = ("fixed", "overlap", "semantic", "pic", "dos", "naive", "cosine")
+"""The systems whose markers are chunks, key and value at once; ``dos`` has the windows of ``fixed``."""
 
-NAMES = ("mrag", *CHUNKED, "semantic", "pic", "cosine", "chop", "lightrag")
+NAMES = ("mrag", *CHUNKED, "chop", "lightrag")
 """Every system that can be named."""
 
 
@@ -75,11 +75,7 @@ def maker(
             refined=True,
         )
     if base in CHUNKED:
-        return _windows(base, quiet)
-    if base == "cosine":
-        return _cosine(embedder, quiet)
-    if base in ("semantic", "pic"):
-        return _semantic(base, embedder, model)
+        return _chunks(base, model, embedder, quiet)
     raise UsageError(f"--systems {base}: there is no such system; there are {', '.join(NAMES)}")
 
 
@@ -118,44 +114,31 @@ def _by_model(model: Model, variant: str, reporter: Reporter) -> Maker:
     return Maker(groups, made, model.spent, refined=True)
 
 
-def _windows(base: str, reporter: Reporter) -> Maker:
-    size, overlap = CHUNKED[base]
+def _chunks(base: str, model: Model | None, embedder: KeptVectors | None, reporter: Reporter) -> Maker:
     method: Any = "fixed" if base == "dos" else base
+    size, overlap = chunk.SIZES.get(method, (0, 0))
     settings = chunk.ChunkSettings(method, size, overlap)
+    compared: dict[str, Any] = {}
+    by: list[object] = []
+    if base in ("semantic", "pic", "cosine"):
+        by.append(embedder.name if embedder else "terms")
+        if embedder:
+            similarities = vector_similarities(embedder.embed)
+            compared = {"similarities": similarities, "vectors": embedder.embed}
+    summarising = model if base == "pic" else None
+    if summarising:
+        by += summarising.identity
+
+    def groups(sources: Sequence[Source]) -> Iterator[DocumentGroup]:
+        found = {}
+        if summarising:
+            docs = [source.doc for source in sources]
+            found = dict(zip(docs, summaries(summarising, sources), strict=True))
+        return _groups(chunk.chunk(sources, settings, reporter, summaries=found, **compared))
+
     return Maker(
-        lambda sources: _groups(chunk.chunk(sources, settings, reporter)),
-        {"chunk": [chunk.CHUNK_VERSION, asdict(settings)]},
+        groups,
+        {"chunk": [chunk.CHUNK_VERSION, asdict(settings), *by]},
+        summarising.spent if summarising else Spent,
         order="position" if base == "dos" else None,
     )
-
-
-def _cosine(embedder: KeptVectors | None, reporter: Reporter) -> Maker:
-    from mrag_cli.parts.chop.cosine import vector_similarities
-
-    settings = chunk.ChunkSettings("cosine")
-    alike: Any = vector_similarities(embedder.embed) if embedder else None
-    by = embedder.name if embedder else "terms"
-    return Maker(
-        lambda sources: _groups(chunk.chunk(sources, settings, reporter, alike)),
-        {"chunk": [chunk.CHUNK_VERSION, asdict(settings), by]},
-    )
-
-
-def _semantic(base: str, embedder: KeptVectors | None, model: Model | None) -> Maker:
-    vectors = embedder.embed if embedder else term_vectors
-
-    def semantic(sources: Sequence[Source]) -> Iterator[DocumentGroup]:
-        for source in sources:
-            yield chunked(source, semantic_cuts(source.text, WINDOW, vectors), base)
-
-    def pic(sources: Sequence[Source]) -> Iterator[DocumentGroup]:
-        from mrag_cli.cli.eval_models import summaries
-
-        found = summaries(model, sources) if model else [""] * len(sources)
-        for source, summary in zip(sources, found, strict=True):
-            yield chunked(source, pic_cuts(source.text, WINDOW, vectors, summary), base)
-
-    by: list[object] = [embedder.name if embedder else "terms"]
-    if base == "pic" and model:
-        return Maker(pic, {base: [*by, *model.identity]}, model.spent)
-    return Maker(pic if base == "pic" else semantic, {base: by})

@@ -13,23 +13,32 @@ from mrag_cli.parts.blocks import blocks, title
 from mrag_cli.parts.chop.chunks import windows
 from mrag_cli.parts.chop.cosine import THRESHOLD, cosine_cuts
 from mrag_cli.parts.chop.outline import Sections, headings
+from mrag_cli.parts.semantic_cuts import pic_cuts, semantic_cuts
+from mrag_cli.parts.term_vectors import term_vectors
 from mrag_cli.records.models import Document, DocumentGroup, Marker, Unit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from mrag_cli.ground.report import Reporter
     from mrag_cli.parts.cutting import Cut
+    from mrag_cli.parts.semantic_cuts import Vectors
     from mrag_cli.parts.sources import Source
     from mrag_cli.records.models import StreamPart
 
 CHUNK_VERSION = 1
 """Raised whenever the same text and settings give other chunks."""
 
-Method = Literal["naive", "fixed", "overlap", "cosine"]
+Method = Literal["naive", "fixed", "overlap", "cosine", "semantic", "pic"]
 
-SIZES: dict[str, tuple[int, int]] = {"naive": (500, 100), "fixed": (128, 0), "overlap": (128, 32)}
-"""Tokens and overlap of the methods that cut windows, unless told otherwise."""
+SIZES: dict[str, tuple[int, int]] = {
+    "naive": (500, 100),
+    "fixed": (128, 0),
+    "overlap": (128, 32),
+    "semantic": (128, 0),
+    "pic": (128, 0),
+}
+"""Tokens of a chunk and overlap of windows by method, unless told otherwise; ``cosine`` has no limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +47,10 @@ class ChunkSettings:
 
     Attributes:
         method: ``naive`` (windows of 500 tokens overlapping by 100), ``fixed`` (128), ``overlap`` (128 by
-        32), or
-            ``cosine`` (whole sentences, cut where two consecutive ones are unlike).
-        chunk_tokens: most tokens of a window.
+            32), ``cosine`` (whole sentences, cut where two consecutive ones are unlike), ``semantic`` (the
+            same, cut at the widest breaks, within a limit) or ``pic`` (sentences grouped by their likeness
+            to the document's summary).
+        chunk_tokens: most tokens of a chunk, but for ``cosine``.
         overlap: tokens that a window repeats of the one before, fewer than ``chunk_tokens``.
         threshold: of ``cosine``.
     """
@@ -56,6 +66,8 @@ def chunk(
     settings: ChunkSettings,
     reporter: Reporter,
     similarities: Callable[[Sequence[str]], Sequence[float]] | None = None,
+    vectors: Vectors = term_vectors,
+    summaries: Mapping[str, str] | None = None,
 ) -> Iterator[StreamPart]:
     """Cut each source into chunks.
 
@@ -64,6 +76,8 @@ def chunk(
         settings: how.
         reporter: told of documents without any text.
         similarities: of consecutive sentences, for ``cosine``; by TF-IDF when None.
+        vectors: of texts, for ``semantic`` and ``pic``.
+        summaries: of documents by their ids, for ``pic``; made of a document's own sentences where none is.
 
     Yields:
         A document for each source, with its chunks as units and one marker each: key and value are the chunk,
@@ -72,6 +86,11 @@ def chunk(
     for source in sources:
         if settings.method == "cosine":
             cuts = cosine_cuts(source.text, settings.threshold, similarities)
+        elif settings.method == "semantic":
+            cuts = semantic_cuts(source.text, settings.chunk_tokens, vectors)
+        elif settings.method == "pic":
+            summary = (summaries or {}).get(source.doc, "")
+            cuts = pic_cuts(source.text, settings.chunk_tokens, vectors, summary)
         else:
             cuts = windows(source.text, settings.chunk_tokens, settings.overlap)
         yield _group(source, cuts, settings, reporter)
