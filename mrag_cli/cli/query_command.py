@@ -85,8 +85,8 @@ def query(
     without: Annotated[
         list[Refinement] | None,
         typer.Option(
-            help="Leave a refinement out: the unit around a value, answer types, titles in the question, the bridge to a page that a "
-            "hit names, coverage of the question's words; may be repeated.",
+            help="Leave a refinement out: the unit around a value, answer types, titles in the question, "
+            "the bridge to a page that a hit names, coverage of the question's words; may be repeated.",
             show_default=False,
         ),
     ] = None,

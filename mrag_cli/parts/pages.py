@@ -1,14 +1,24 @@
-"""What the refinements of a ranking ask of a snapshot, for one question."""
+"""What the refinements of a ranking ask of a snapshot, for one question.
+
+One refinement is made here, because it needs the index more than the ranking: a marker whose value is a part
+of a unit's own words is lifted by the rest of that unit, and the unit's other markers come with it::
+
+    s += CONTEXT * sum over terms t of the question:  idf(t) * (1 - product over m of the unit: 1 - w(t, m))
+
+with ``w`` the term's weight in the marker's key, so that the sum is what BM25 gives to the unit as a whole,
+without a second index of units. Only the first `refine.CONSIDERED` markers bring their units.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mrag_cli.parts.ranking import Ranked, checked, cosines, term_weight
-from mrag_cli.parts.refine import CONSIDERED, Candidates, refine
+from mrag_cli.parts.refine import CONSIDERED, Candidates, Steps, refine
 from mrag_cli.parts.store.layout import ARRAYS_FILE
 from mrag_cli.parts.store.snapshot import Place
 from mrag_cli.parts.terms import query_terms
@@ -19,9 +29,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mrag_cli.parts.ranking import Masks, Scale
-    from mrag_cli.parts.refine import Steps
     from mrag_cli.parts.store.segment import Segment
     from mrag_cli.parts.store.snapshot import Snapshot
+
+CONTEXT = 0.7
 
 
 def refined(ranking: Sequence[Ranked], question: str, pages: QuestionPages, steps: Steps) -> list[Ranked]:
@@ -36,18 +47,31 @@ def refined(ranking: Sequence[Ranked], question: str, pages: QuestionPages, step
         pages: the snapshot as the question sees it.
         steps: which refinements are on.
     """
-    if not ranking or not any((steps.types, steps.titles, steps.bridge, steps.coverage)):
+    if not ranking or steps == Steps(*[False] * len(fields(Steps))):
         return list(ranking)
     first, rest = ranking[:CONSIDERED], ranking[CONSIDERED:]
     places = [ranked.place for ranked in first]
     scores = np.array([ranked.score for ranked in first])
+    lifts = pages.contexts(places) if steps.context else {}
+    if lifts:
+        there = set(places)
+        places += [place for place in lifts if place not in there]
+        scores = np.concatenate([scores, np.zeros(len(places) - len(scores))])
+        scores += [lifts.get(place, 0.0) for place in places]
+        order = np.argsort(-scores, kind="stable")
+        places, scores = [places[number] for number in order.tolist()], scores[order]
+    best = float(scores[0]) or 1.0
     found = refine(question, Candidates(places, scores, pages.look(places).parts), pages, steps)
     before = {ranked.place: ranked for ranked in ranking}
     new = [entry.place for entry in found if entry.place not in before]
     before.update(zip(new, pages.unranked(new), strict=True))
-    result = [before[entry.place]._replace(score=entry.score, reasons=entry.reasons) for entry in found]
+    result = []
+    for entry in found:
+        reasons = entry.reasons
+        if lift := lifts.get(entry.place, 0.0) / best:
+            reasons = (f"the unit around it: +{lift:.2f}", *reasons)
+        result.append(before[entry.place]._replace(score=entry.score, reasons=reasons))
     taken = {entry.place for entry in found}
-    best = float(scores[0]) or 1.0
     result.extend(ranked._replace(score=ranked.score / best) for ranked in rest if ranked.place not in taken)
     return result
 
@@ -156,6 +180,46 @@ class QuestionPages:
             found = cosines(self._snapshot, self._vector, places)
             scores = scores + np.maximum(found, 0) * self._scale.vectors
         return Candidates(list(places), scores, parts)
+
+    def contexts(self, places: Sequence[Place]) -> dict[Place, float]:
+        """Return what its unit adds to the score of each marker that has one, and of the unit's others.
+
+        Markers that are not among ``places`` come after those that bring them, in the document's order.
+        """
+        units: dict[Place, tuple[Place, ...]] = {}
+        unit_of: dict[Place, Place] = {}
+        for place in places:
+            if place in unit_of:
+                continue
+            members = self._unit(place)
+            if members:
+                units[members[0]] = members
+                unit_of.update((member, members[0]) for member in members)
+        every = list(unit_of)
+        row_of = {place: number for number, place in enumerate(every)}
+        weights = np.array([weight for _, weight in self._terms], np.float64)
+        shares = self._all_parts(every) / weights
+        lifts = {}
+        for first, members in units.items():
+            rest = np.prod(1 - shares[[row_of[member] for member in members]], axis=0)
+            lifts[first] = float(((1 - rest) * weights).sum()) * self._scale.terms * CONTEXT
+        return {place: lifts[unit_of[place]] for place in every}
+
+    def _unit(self, place: Place) -> tuple[Place, ...]:
+        """Return the markers cut from the same unit as a marker, in order; none if it was not cut."""
+        segment = self._snapshot.segments[place.segment]
+        contexts = segment.array("markers.contexts")
+        unit = contexts[place.row]
+        if not unit:
+            return ()
+        document = segment.document_of(place.row)
+        least, end = segment.first_markers[document : document + 2].tolist()
+        first = last = place.row
+        while first > least and contexts[first - 1] == unit:
+            first -= 1
+        while last + 1 < end and contexts[last + 1] == unit:
+            last += 1
+        return tuple(Place(place.segment, row) for row in range(first, last + 1))
 
     def unranked(self, places: Sequence[Place]) -> list[Ranked]:
         """Return markers as a ranking has them, with the scores of its paths and without a place in it."""

@@ -46,8 +46,9 @@ P = TypeVar("P")
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Which refinements are on."""
+    """Which refinements are on; ``context`` is `mrag_cli.parts.pages`' own, before these."""
 
+    context: bool = True
     types: bool = True
     titles: bool = True
     bridge: bool = True
