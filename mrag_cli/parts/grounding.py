@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 _COUNTED_IN_WORDS = frozenset(map(str, range(13)))
 
 
+_JOINING = tuple(".,'’-–/")
+
+
 class Evidence:
     """What one document says: its units, their headings and its title. Read when it is first asked.
 
@@ -64,15 +67,35 @@ class Evidence:
             return ()
         text = normalised(value)
         dates, numbers = read(text)
-        result = [date.text for date in dates if not self._quantities.holds_date(date)]
+        own = "\n".join(self._passages[pointer] for pointer in pointers)
+        result = [
+            date.text
+            for date in dates
+            if not (_stands_in(date.text, own) or self._quantities.holds_date(date))
+        ]
         for number in numbers:
             if any(date.start <= number.start < date.end for date in dates):
                 continue
             if number.worded and _COUNTED_IN_WORDS.issuperset(number.readings[0]):
                 continue
-            if not self._quantities.holds_number(number):
+            if not (_stands_in(number.text, own) or self._quantities.holds_number(number)):
                 result.append(number.text)
         for name in self._names.missing(text):
             if not self._quantities.month_named(name.lower()) and not any(name in claim for claim in result):
                 result.append(name)
         return tuple(dict.fromkeys(result))
+
+
+def _stands_in(claim: str, passage: str) -> bool:
+    """Tell whether a claim stands in a passage as it is, and not as a part of a longer one.
+
+    Nearly every claim does, so that the document's own claims are seldom needed.
+    """
+    start = passage.find(claim)
+    while start >= 0:
+        before, after = passage[start - 1 : start], passage[start + len(claim) : start + len(claim) + 2]
+        joined = before.isalnum() or before in _JOINING or after[:1].isalnum()
+        if not joined and not (after[:1] in _JOINING and after[1:].isalnum()):
+            return True
+        start = passage.find(claim, start + 1)
+    return False

@@ -2,7 +2,8 @@
 
 For each stream and origin: the values that raise an alarm as they are; and of the values in which one number,
 date or name was replaced by another of its kind that the document does not have, the share that raises one.
-What is replaced is found here, by other means than the check's own.
+What is replaced is found here, by other means than the check's own; a name has at least one word that no
+document of the stream writes small.
 """
 
 from __future__ import annotations
@@ -125,6 +126,9 @@ def measure(path: Path) -> _Measured:
         for marker in group.markers:
             for kind, spelling in _found(marker.value, known):
                 pools[kind][spelling] = None
+    # "Language Model" is no name: other sentences write both words small.
+    small = {word for text in texts for word in re.findall(r"\b[a-z]+\b", text)}
+    pools["name"] = {name: None for name in pools["name"] if set(name.lower().split()) - small}
     choices = {kind: list(pool) for kind, pool in pools.items()}
     chance = random.Random(7)  # noqa: S311 - the same sample each time, no secret
     result = _Measured()
@@ -155,7 +159,7 @@ def _swaps(
     found = list(_found(value, known))
     for kind in dict(found):
         spelling = chance.choice([each for its, each in found if its == kind])
-        if other := _other(choices[kind], text, chance):
+        if choices[kind] and (other := _other(choices[kind], text, chance)):
             yield kind, spelling, other
 
 
