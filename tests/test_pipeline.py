@@ -389,3 +389,17 @@ def test_the_units_own_words_can_be_packed(kb: Path) -> None:
     """--source gives the source text in place of the values; a budget of nothing gives nothing."""
     assert b"# Herons" in _run("query", kb, "herons", "--source").stdout
     assert _run("query", kb, "herons", "--budget", "0").stdout == b""
+
+
+def test_a_damaged_index_can_be_overwritten_and_stays_until_then(kb: Path) -> None:
+    """--overwrite replaces an index whose manifest cannot be read; a build that fails removes nothing of it."""
+    (kb / "manifest.json").write_text("damaged", "utf-8")
+    records = _lines(*_document("new", "Entirely new."))
+    _run("index", "-o", kb, given=records, code=13)
+    before = sorted(path.name for path in (kb / "segments" / "1").iterdir())
+    _run("index", "-o", kb, "--overwrite", given="{", code=4)
+    assert sorted(path.name for path in (kb / "segments" / "1").iterdir()) == before
+    _run("index", "-o", kb, "--overwrite", given=records)
+    assert b"Entirely new." in _run("query", kb, "what is said").stdout
+    assert [path.name for path in (kb / "segments").iterdir()] == ["2"]
+    _run("verify", kb)

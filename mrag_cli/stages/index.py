@@ -60,7 +60,9 @@ def build_index(
         InputError: the stream is malformed; no index is made, an older one stays.
         ModelError: the embedder failed.
     """
-    with transaction(directory, create=True, wait=settings.wait, disk=disk) as changing:
+    with transaction(
+        directory, create=True, replace_unreadable=settings.overwrite, wait=settings.wait, disk=disk
+    ) as changing:
         if changing.manifest is not None and not settings.overwrite:
             raise UsageError(
                 f"{directory} is an index already; `mrag update {directory}` adds to it, "

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import mrag_cli
-from mrag_cli.ground.errors import IndexCorrupt, IndexLocked, IndexMissing, UsageError
+from mrag_cli.ground.errors import IndexCorrupt, IndexLocked, IndexMissing, IndexUnsupported, UsageError
 from mrag_cli.parts.store.disk import Disk, WrittenFile
 from mrag_cli.parts.store.folder_writer import FolderWriter, as_bytes
 from mrag_cli.parts.store.layout import DEAD_TYPE, LOCK, MANIFEST, SEGMENTS
@@ -62,17 +62,20 @@ class Transaction:
         manifest: what is committed; None while there is no index yet.
         disk: where every change goes through.
         settled: whether the manifest is known to be the one on the disk, whatever happens to the machine.
+        unreadable: the highest generation of files that belong to an index this version cannot read; 0 for
+            none.
     """
 
     directory: Path
     manifest: Manifest | None
     disk: Disk
     settled: bool = False
+    unreadable: int = 0
 
     @property
     def generation(self) -> int:
         """The generation that the next commit makes."""
-        return self.manifest.generation + 1 if self.manifest else 1
+        return 1 + (self.manifest.generation if self.manifest else self.unreadable)
 
     @property
     def folder(self) -> Path:
@@ -162,6 +165,8 @@ class Transaction:
         root = self.directory / SEGMENTS
         named = _named(self.manifest)
         for folder in sorted(root.iterdir()) if root.is_dir() else []:
+            if self.manifest is None and _generation(folder) <= self.unreadable:
+                continue
             if folder.is_symlink() or not folder.is_dir():
                 yield folder, self.disk.remove
                 continue
@@ -181,13 +186,20 @@ def _named(manifest: Manifest | None) -> set[str]:
 
 @contextmanager
 def transaction(
-    directory: Path, *, create: bool = False, wait: float = 0.0, disk: Disk | None = None
+    directory: Path,
+    *,
+    create: bool = False,
+    replace_unreadable: bool = False,
+    wait: float = 0.0,
+    disk: Disk | None = None,
 ) -> Iterator[Transaction]:
     """Become the one writer of the index in ``directory``.
 
     Args:
         directory: the index directory.
         create: the index may not exist yet; its folder is made.
+        replace_unreadable: an index whose manifest this version cannot read counts as not there; its files
+            stay until a commit.
         wait: how long to wait for another writer, in seconds.
         disk: where every change goes through.
 
@@ -208,13 +220,18 @@ def transaction(
         _acquire(lock.fileno(), directory, wait)
         if (directory / SEGMENTS).is_symlink():
             raise IndexCorrupt(f"{directory / SEGMENTS}: a symbolic link where a folder was written")
+        before = 0
         try:
             manifest = read_manifest(directory)
         except IndexMissing:
             if not create:
                 raise
             manifest = None
-        changing = Transaction(directory, manifest, disk)
+        except (IndexCorrupt, IndexUnsupported):
+            if not replace_unreadable:
+                raise
+            manifest, before = None, _newest(directory / SEGMENTS)
+        changing = Transaction(directory, manifest, disk, unreadable=before)
         changing.collect_garbage()
         try:
             yield changing
@@ -223,6 +240,18 @@ def transaction(
             with suppress(OSError):
                 changing.collect_garbage()
             raise
+
+
+def _newest(root: Path) -> int:
+    """Return the newest generation that has a folder below ``segments/``; 1 where none has."""
+    found = [_generation(folder) for folder in root.iterdir()] if root.is_dir() else []
+    return max([1, *(generation for generation in found if generation < 1 << 63)])
+
+
+def _generation(folder: Path) -> int:
+    """Return the generation that a folder below ``segments/`` is named after; one of no generation is 2**63."""
+    name = folder.name
+    return int(name) if name.isascii() and name.isdigit() and len(name) < 19 else 1 << 63
 
 
 def _check_place(directory: Path) -> None:
