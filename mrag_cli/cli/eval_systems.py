@@ -203,6 +203,7 @@ def ready(name: str, directory: Path, embedder: KeptVectors | None, *, refined: 
         opened,
         lambda _contexts: Spent(markers=snapshot.live_markers, documents=len(docs)),
         retrievers=None if manifest.embedder else ("bm25",),
+        drawable=False,
     )
 
 

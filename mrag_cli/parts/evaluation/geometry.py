@@ -36,6 +36,8 @@ def geometry(
     found = []
     compared = False
     for system in systems:
+        if not system.drawable:
+            continue
         system.prepare([context])
         with system.open(Collection((context,))) as index:
             markers = index.markers

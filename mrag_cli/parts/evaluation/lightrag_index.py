@@ -96,7 +96,13 @@ def lightrag(
 
     settings = {"lightrag": [library.__version__, list(identity), vectors.name]}
     return System(
-        name, settings, opened, lambda _contexts: Spent(), order="similarity", retrievers=("dense",)
+        name,
+        settings,
+        opened,
+        lambda _contexts: Spent(),
+        order="similarity",
+        retrievers=("dense",),
+        drawable=False,
     )
 
 

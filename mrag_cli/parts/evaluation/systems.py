@@ -146,6 +146,7 @@ class System:
             what it took.
         order: the only order it lays its contexts out in; None for any.
         retrievers: the only retrievers it has; None for any.
+        drawable: whether an open index has its markers at hand, for drawing them.
     """
 
     name: str
@@ -154,6 +155,7 @@ class System:
     prepare: Callable[[Sequence[Context]], Spent]
     order: str | None = None
     retrievers: Sequence[str] | None = None
+    drawable: bool = True
 
     def plans(self, wanted: Sequence[Plan]) -> list[Plan]:
         """Return the plans among ``wanted`` that it can follow, with its own order where it has only one."""
