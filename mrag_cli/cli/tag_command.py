@@ -60,7 +60,7 @@ def tag(
     """Cut documents into numbered units.
 
     \b
-    A folder, every Markdown file below one, and rows of JSONL:
+    Examples, with a folder, every Markdown file below one, and rows of JSONL:
       mrag tag docs -o units.jsonl
       mrag tag 'docs/**/*.md' | mrag extract | mrag validate | mrag index -o kb
       mrag tag questions.jsonl --as exam

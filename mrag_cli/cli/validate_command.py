@@ -71,9 +71,10 @@ def validate(
     is left as it is.
 
     \b
-    mrag tag docs | mrag extract | mrag validate --report report.json | mrag index -o kb
-    mrag validate markers.jsonl --ungrounded flag -o checked.jsonl
-    mrag validate markers.jsonl --judge openai/gpt-4o-mini --max-cost 1 -o checked.jsonl
+    Examples:
+      mrag tag docs | mrag extract | mrag validate --report report.json | mrag index -o kb
+      mrag validate markers.jsonl --ungrounded flag -o checked.jsonl
+      mrag validate markers.jsonl --judge openai/gpt-4o-mini --max-cost 1 -o checked.jsonl
     """
     from mrag_cli.parts.judging import Judged
     from mrag_cli.parts.validation_report import Summary

@@ -249,7 +249,7 @@ def _newest(root: Path) -> int:
 
 
 def _generation(folder: Path) -> int:
-    """Return the generation that a folder below ``segments/`` is named after; one of no generation is 2**63."""
+    """Return the generation that a folder below ``segments/`` is named after; 2**63 for none."""
     name = folder.name
     return int(name) if name.isascii() and name.isdigit() and len(name) < 19 else 1 << 63
 
