@@ -31,7 +31,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_graph_finds_what_exact_search_finds(index: Path) -> None:
-    """With a wide search the answers are those of exact search, scores and order included, dead rows left out."""
+    """With a wide search the answers are those of exact search, scores and order included."""
     for question in ("lamp 4 2 8", "lamp 29", "lamp"):
         for retriever in ("dense", "hybrid"):
             wanted = ranking(index, question, retriever=retriever)[:20]

@@ -54,7 +54,7 @@ def test_segments_stay_few_and_markers_are_rewritten_seldom(appends: list[int]) 
 
 
 def test_a_thousand_nightly_appends() -> None:
-    """After a thousand appends of a hundred markers to a million, segments are few and little was rewritten."""
+    """After a thousand appends of a hundred markers, segments are few and little was rewritten."""
     entries = [_entry(1, 1_000_000)]
     rewritten = 0
     for number in range(1000):
