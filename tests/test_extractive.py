@@ -227,3 +227,14 @@ def test_same_document_same_markers(lines: list[str]) -> None:
     """Extraction is deterministic."""
     group = tagged("\n".join(lines))
     assert markers(group) == markers(group)
+
+
+def test_an_over_long_sentence_is_not_cut_inside_a_number() -> None:
+    """A sentence longer than a window is cut at commas between words, never at the comma of a number."""
+    parts = [
+        f"the mill at Ford {number} ground {number},448,000 sacks of barley meal" for number in range(1, 9)
+    ]
+    values = [marker.value for marker in extracted(", ".join(parts) + ".")]
+    assert len(values) > 1
+    for number in range(1, 9):
+        assert any(f"{number},448,000 sacks" in value for value in values)

@@ -36,7 +36,8 @@ SHORT_LINE = 24
 HEADER = 16
 """A title of more tokens is no header: it would take the place of half a value each time it is shown."""
 
-_COMMA = re.compile(r"(?<=[,;:，；：、])\s*")
+_COMMA = re.compile(r"(?<=[,;:])\s+|(?<=[，；：、])\s*")
+"""A comma inside a number, such as 448,000, is followed by no space."""
 
 
 @dataclass(frozen=True, slots=True)
