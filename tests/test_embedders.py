@@ -5,6 +5,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -98,9 +99,10 @@ def test_a_busy_or_failing_server_is_asked_again(status: int) -> None:
 
 def test_a_server_that_stays_broken_is_given_up() -> None:
     """After the last attempt the error says what the server said, and what to do."""
-    with serving(lambda *_: Given({"error": "out of memory"}, 500)) as (url, posts):
-        with pytest.raises(ModelError, match=r"HTTP 500.*out of memory.*run the command again") as error:
-            embedder(f"{url}?key=abc", QUICK).embed(TEXTS)
+    said = r"HTTP 500.*out of memory.*run the command again"
+    broken = Given({"error": "out of memory"}, 500)
+    with serving(lambda *_: broken) as (url, posts), pytest.raises(ModelError, match=said) as error:
+        embedder(f"{url}?key=abc", QUICK).embed(TEXTS)
     assert len(posts) == QUICK.attempts
     assert url in str(error.value)
     assert "abc" not in str(error.value)
@@ -167,7 +169,7 @@ def test_a_reply_that_breaks_off_is_asked_for_again() -> None:
     ],
 )
 def test_a_reply_that_holds_no_vectors_is_an_error(body: Any) -> None:
-    """What is no vector of finite numbers for each text ends as the embedder's failure, and is not retried."""
+    """What is no vector of finite numbers for each text is the embedder's failure, and is not retried."""
     with serving(lambda *_: Given(body)) as (url, posts), pytest.raises(ModelError):
         embedder(url, QUICK).embed(["x"])
     assert len(posts) == 1
@@ -242,7 +244,7 @@ def test_a_wrong_model_is_an_error_at_once() -> None:
     ],
 )
 def test_what_names_no_embedder_is_refused_at_once(spec: str, said: str) -> None:
-    """A name that cannot be one is a usage error before anything is loaded or called; no password is shown."""
+    """A name that cannot be one is a usage error before anything is called; no password is shown."""
     with pytest.raises(UsageError, match=said) as error:
         embedder(spec)
     assert "secret" not in str(error.value)
@@ -266,9 +268,7 @@ def test_a_zero_vector_stays_zero() -> None:
     arrays.arrays(
         np.float32,
         st.tuples(st.integers(1, 5), st.integers(1, 8)),
-        elements=st.floats(-1e38, 1e38, width=32, allow_subnormal=False).filter(
-            lambda x: x == 0 or abs(x) > 1e-35
-        ),
+        elements=st.floats(-(2.0**120), 2.0**120, width=32).filter(lambda x: x == 0 or abs(x) > 2.0**-100),
     )
 )
 def test_vectors_have_unit_length_whatever_their_size(vectors: Any) -> None:
@@ -332,11 +332,8 @@ def test_another_model_is_refused(wanted: str, built_with: str) -> None:
 ).map(lambda value: json.dumps(value).encode()))  # fmt: skip
 def test_whatever_a_server_says_no_error_is_a_bug(body: bytes) -> None:
     """Any reply gives vectors or an error of the embedder."""
-    with serving(lambda *_: Given(body)) as (url, _):
-        try:
-            assert embedder(url, QUICK).embed(["x"]).shape[0] == 1
-        except MragError as error:
-            assert error.exit_code == 20
+    with serving(lambda *_: Given(body)) as (url, _), suppress(ModelError):
+        assert embedder(url, QUICK).embed(["x"]).shape[0] == 1
 
 
 def test_a_folder_without_a_model_is_named(tmp_path: Path) -> None:

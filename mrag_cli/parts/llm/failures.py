@@ -118,8 +118,8 @@ _SECRET_SHAPE = re.compile(
 def scrubbed(message: str) -> str:
     """Return ``message`` without the environment's keys and without whatever else looks like one."""
     for name, value in os.environ.items():
-        if len(value) >= 8 and _SECRET_NAME.search(name):
-            message = message.replace(value, "[hidden]")
+        if len(value.strip()) >= 8 and _SECRET_NAME.search(name):
+            message = message.replace(value.strip(), "[hidden]")
     return _SECRET_SHAPE.sub(
         lambda found: "//[hidden]@" if found[0].startswith("//") else "[hidden]", message
     )
