@@ -4,29 +4,62 @@ import io
 import os
 import sys
 import traceback
-from typing import Annotated
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 import mrag_cli
-from mrag_cli.cli.cache_command import cache
-from mrag_cli.cli.chop_command import chop
-from mrag_cli.cli.chunk_command import chunk
 from mrag_cli.cli.console import say
-from mrag_cli.cli.eval_command import evaluate
-from mrag_cli.cli.extract_command import extract
-from mrag_cli.cli.index_command import index
-from mrag_cli.cli.info_command import info, verify
-from mrag_cli.cli.query_command import query
-from mrag_cli.cli.tag_command import tag
-from mrag_cli.cli.update_command import update
-from mrag_cli.cli.validate_command import validate
 from mrag_cli.ground.errors import MragError
+
+_CONTEXT = {"help_option_names": ["-h", "--help"]}
+_COMMANDS = {
+    "tag": "tag_command.tag",
+    "extract": "extract_command.extract",
+    "validate": "validate_command.validate",
+    "index": "index_command.index",
+    "query": "query_command.query",
+    "update": "update_command.update",
+    "chop": "chop_command.chop",
+    "eval": "eval_command.evaluate",
+    "chunk": "chunk_command.chunk",
+    "info": "info_command.info",
+    "verify": "info_command.verify",
+    "cache": "cache_command.cache",
+}
+"""Module and function of each command, in the order of the pipeline."""
+
+
+class _OnDemand(Mapping[str, Any]):
+    """The commands, each imported and made when it is asked for: to make all takes longer than a query."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            module, function = _COMMANDS[name].split(".")
+            alone = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=_CONTEXT)
+            alone.command(name)(getattr(import_module(f"mrag_cli.cli.{module}"), function))
+            self._made[name] = typer.main.get_command(alone)
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_COMMANDS)
+
+    def __len__(self) -> int:
+        return len(_COMMANDS)
 
 
 class _Commands(TyperGroup):
     """The commands in the order of the pipeline; what a command raises becomes a message and an exit code."""
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.commands = _OnDemand()  # type: ignore[assignment] # nobody adds to it
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override] # noqa: ARG002
         return list(self.commands)
@@ -78,7 +111,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=_CONTEXT,
 )
 
 
@@ -105,20 +138,6 @@ def _options(
     Nightly update:
       mrag tag docs --changed-since kb | mrag extract | mrag validate | mrag update kb
     """
-
-
-app.command()(tag)
-app.command()(extract)
-app.command()(validate)
-app.command()(index)
-app.command()(query)
-app.command()(update)
-app.command()(chop)
-app.command("eval")(evaluate)
-app.command()(chunk)
-app.command()(info)
-app.command()(verify)
-app.command()(cache)
 
 
 def main() -> None:
