@@ -174,9 +174,11 @@ def test_a_bridge_in_a_dense_ranking_brings_cosines(index: Path) -> None:
     assert found[1].score == pytest.approx(BRIDGE + max(expected[1], 0) / ranking[0].score)
 
 
-@pytest.mark.parametrize(("scale", "asked"), [(Scale(0, 1), False), (Scale(1, 0), True), (Scale(1, 1), True)])
+@pytest.mark.parametrize(
+    ("scale", "asked"), [(Scale(0, 1), False), (Scale(1, 0), True), (Scale(1, 1), True), (Scale(0, 0), True)]
+)
 def test_a_score_that_was_not_asked_for_is_not_given(index: Path, scale: Scale, asked: bool) -> None:
-    """In a dense ranking what comes along has no BM25 score, as all others there."""
+    """In a dense ranking what comes along has no BM25 score, as all others there; by ranks it has one."""
     seen = QuestionPages(Snapshot.open(index), QUESTION, scale)
     (found,) = seen.unranked([Place(0, 0)])
     assert (found.lexical > 0) is asked

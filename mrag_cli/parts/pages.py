@@ -223,7 +223,8 @@ class QuestionPages:
 
     def unranked(self, places: Sequence[Place]) -> list[Ranked]:
         """Return markers as a ranking has them, with the scores of its paths and without a place in it."""
-        lexical = (self._all_parts(places).sum(axis=1) * bool(self._scale.terms)).tolist()
+        by_vectors_alone = self._scale.vectors and not self._scale.terms
+        lexical = [0.0] * len(places) if by_vectors_alone else self._all_parts(places).sum(axis=1).tolist()
         dense = None if self._vector is None else cosines(self._snapshot, self._vector, places)
         return [
             Ranked(place, 0.0, lexical[number], dense[number] if dense else None)
