@@ -33,12 +33,12 @@ class Filters(NamedTuple):
         """Return filters from the command line's ``--doc GLOB`` and ``--where name=value``.
 
         Raises:
-            UsageError: a ``--where`` has no ``=``.
+            UsageError: a ``--where`` has no ``=``, or nothing before it.
         """
-        for text in where:
-            if "=" not in text:
+        pairs = [text.partition("=")[::2] for text in where]
+        for text, (name, _) in zip(where, pairs, strict=True):
+            if "=" not in text or not name.strip():
                 raise UsageError(f"--where {text}: name=value is expected")
-        pairs = [text.split("=", 1) for text in where]
         return cls(tuple(globs), tuple((name.strip(), value.strip()) for name, value in pairs))
 
     def masks(self, snapshot: Snapshot) -> Masks | None:
