@@ -1,3 +1,4 @@
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -6,7 +7,7 @@ from hypothesis import strategies as st
 from kb import Entry, ask, build, group
 
 from mrag_cli.parts.costs import costs, header_cost
-from mrag_cli.parts.packing import Evidence, pack
+from mrag_cli.parts.packing import Evidence, Sealed, pack
 from mrag_cli.parts.tokens import count
 
 TEXT = st.text(st.sampled_from("ab. \n'?é海。”\x1c1"), min_size=0, max_size=30).map(str.strip)
@@ -28,12 +29,18 @@ def candidates(draw: st.DrawFn) -> list[Evidence]:
     return found
 
 
+def _same(evidence: Evidence) -> Evidence:
+    return evidence
+
+
 @given(candidates(), st.integers(0, 80), st.booleans(), st.sampled_from(["similarity", "position"]))
 def test_the_budget_holds_in_the_encodings_own_count(
     found: list[Evidence], budget: int, strict: bool, order: str
 ) -> None:
     """A context has at most the budget, and exactly the tokens that are reported."""
     packed = pack(found, budget, strict_prefix=strict, order=order)
+    sealed = [Sealed(own.rank, own.tokens, own.cost, partial(_same, own)) for own in found]
+    assert pack(sealed, budget, strict_prefix=strict, order=order)[:2] == packed[:2]
     assert packed.tokens == count(packed.context)
     assert packed.tokens <= budget
     texts = [evidence.text for evidence in packed.evidence]

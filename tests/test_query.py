@@ -36,6 +36,7 @@ def test_a_result_says_everything(index: Path) -> None:
     first = found["hits"][0]
     assert (first["rank"], first["doc"], first["pointers"], first["packed"]) == (1, "port", (1,), True)
     assert first["header"] == "Lamps"
+    assert all(hit["tokens"] == count(hit["value"]) for hit in found["hits"])
     assert first["explain"]["packing"] == "packed"
     reasons = {hit["value"][:9]: hit["explain"]["packing"] for hit in found["hits"]}
     assert "do not fit into the" in reasons["harbour h"]

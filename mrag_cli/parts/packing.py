@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mrag_cli.parts.tokens import SEPARATOR
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 
 class Evidence(NamedTuple):
@@ -34,6 +34,20 @@ class Evidence(NamedTuple):
     header_cost: int = 0
 
 
+class Sealed(NamedTuple):
+    """Evidence that is read only if it may fit.
+
+    Attributes:
+        rank, tokens, cost: as the evidence has them.
+        opened: reads it.
+    """
+
+    rank: int
+    tokens: int
+    cost: int
+    opened: Callable[[], Evidence]
+
+
 class Packed(NamedTuple):
     """A packed context.
 
@@ -51,7 +65,7 @@ class Packed(NamedTuple):
     context: str
 
 
-def pack(candidates: Iterable[Evidence], budget: int, *, strict_prefix: bool, order: str) -> Packed:
+def pack(candidates: Iterable[Evidence | Sealed], budget: int, *, strict_prefix: bool, order: str) -> Packed:
     """Take candidates in rank order while they fit into the budget.
 
     A token count is additive here because a separator always ends a token: the context's count is the sum
@@ -70,21 +84,25 @@ def pack(candidates: Iterable[Evidence], budget: int, *, strict_prefix: bool, or
     reasons: dict[int, str] = {}
     used = 0
     saved: int | None = None
-    for candidate in candidates:
+    for found in candidates:
+        last = found.cost - found.tokens
+        saving = last if saved is None else min(saved, last)
+        if isinstance(found, Sealed):
+            if used + found.cost - saving > budget and not strict_prefix:
+                reasons.setdefault(found.rank, _too_many(found.tokens, budget - used))
+                continue
+            candidate = found.opened()
+        else:
+            candidate = found
         under = (candidate.doc, candidate.header)
         if not candidate.text or candidate.text in texts:
             same = "the same text is in the context already" if candidate.text else "it is empty"
             reasons.setdefault(candidate.rank, same)
             continue
         header_cost = candidate.header_cost if under not in headers else 0
-        last = candidate.cost - candidate.tokens
-        saving = last if saved is None else min(saved, last)
         total = used + candidate.cost + header_cost
         if total - saving > budget:
-            wanted = (
-                f"{candidate.tokens + header_cost} tokens do not fit into the {max(budget - used, 0)} left"
-            )
-            reasons.setdefault(candidate.rank, wanted)
+            reasons.setdefault(candidate.rank, _too_many(candidate.tokens + header_cost, budget - used))
             if strict_prefix:
                 break
             continue
@@ -95,6 +113,10 @@ def pack(candidates: Iterable[Evidence], budget: int, *, strict_prefix: bool, or
         used, saved = total, saving
         reasons[candidate.rank] = "packed"
     return _laid_out(taken, reasons, order)
+
+
+def _too_many(tokens: int, left: int) -> str:
+    return f"{tokens} tokens do not fit into the {max(left, 0)} left"
 
 
 def _laid_out(taken: Sequence[Evidence], reasons: dict[int, str], order: str) -> Packed:

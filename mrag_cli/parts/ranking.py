@@ -314,9 +314,15 @@ def ordered(
 def _by_position(snapshot: Snapshot, places: Sequence[Place], count: int) -> list[Place]:
     """Return the first ``count`` of some markers by (doc, position), reading few documents' ids."""
     kept: list[tuple[str, int, Place]] = []
-    for number, segment in enumerate(snapshot.segments):
-        rows = np.array([place.row for place in places if place.segment == number], np.int64)
+    by_segment: dict[int, list[int]] = {}
+    for place in places:
+        by_segment.setdefault(place.segment, []).append(place.row)
+    for number, own in by_segment.items():
+        segment = snapshot.segments[number]
+        rows = np.array(own, np.int64)
         rows = rows[np.lexsort((rows, _doc_ranks(segment, rows)))[:count]]
+        if len(by_segment) == 1:
+            return [Place(number, row) for row in rows.tolist()]
         documents = (np.searchsorted(segment.first_markers, rows, side="right") - 1).tolist()
         names = {document: segment.document_id(document) for document in set(documents)}
         kept.extend(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mrag_cli.ground.errors import UsageError
 from mrag_cli.parts.costs import costs
 from mrag_cli.parts.filters import Filters
-from mrag_cli.parts.packing import Evidence, Packed, pack
+from mrag_cli.parts.packing import Evidence, Packed, Sealed, pack
 from mrag_cli.parts.pages import QuestionPages, refined
 from mrag_cli.parts.ranking import Ranked, Scale, rank_dense, rank_hybrid, rank_lexical
 from mrag_cli.parts.refine import Steps
@@ -139,13 +139,19 @@ class Query:
 
     def _packed(self, question: str, ranking: Sequence[Ranked]) -> QueryResult:
         settings = self._settings
-        found = [(rank, ranked, self._marker(ranked)) for rank, ranked in enumerate(ranking, 1)]
-        evidence = (piece for rank, ranked, marker in found for piece in self._evidence(rank, ranked, marker))
+        evidence = (piece for rank, ranked in enumerate(ranking, 1) for piece in self._evidence(rank, ranked))
         packed = pack(evidence, settings.budget, strict_prefix=settings.strict_prefix, order=settings.order)
         last = max((rank for rank, reason in packed.reasons.items() if reason == "packed"), default=0)
+        listed = ranking[: settings.considered or max(last, _LEAST_LISTED)]
         hits = tuple(
-            Hit(rank, ranked, marker, self._document(ranked), packed.reasons.get(rank, self._unconsidered))
-            for rank, ranked, marker in found[: settings.considered or max(last, _LEAST_LISTED)]
+            Hit(
+                rank,
+                ranked,
+                self._marker(ranked),
+                self._document(ranked),
+                packed.reasons.get(rank, self._unconsidered),
+            )
+            for rank, ranked in enumerate(listed, 1)
         )
         generation = self._snapshot.manifest.generation
         return QueryResult(question, self._retriever, settings.budget, generation, packed, hits)
@@ -203,19 +209,23 @@ class Query:
         segment = self._snapshot.segments[ranked.place.segment]
         return segment.document(segment.document_of(ranked.place.row))
 
-    def _evidence(self, rank: int, ranked: Ranked, marker: Marker) -> Iterator[Evidence]:
+    def _evidence(self, rank: int, ranked: Ranked) -> Iterator[Evidence | Sealed]:
         segment = self._snapshot.segments[ranked.place.segment]
         row = ranked.place.row
         if not self._settings.source:
             tokens, cost, header_cost = (
                 int(segment.array(f"markers.{name}")[row]) for name in ("tokens", "costs", "headers")
             )
-            position = (*marker.pointers[:1], row)
-            header = marker.header.strip()
-            yield Evidence(
-                rank, marker.doc, position, marker.value.strip(), tokens, cost, header, header_cost
-            )
+
+            def opened() -> Evidence:
+                marker = self._marker(ranked)
+                position = (*marker.pointers[:1], row)
+                text, header = marker.value.strip(), marker.header.strip()
+                return Evidence(rank, marker.doc, position, text, tokens, cost, header, header_cost)
+
+            yield Sealed(rank, tokens, cost, opened)
             return
+        marker = self._marker(ranked)
         document = segment.document_of(row)
         first, end = (int(number) for number in segment.first_units[document : document + 2])
         for pointer in marker.pointers:

@@ -12,8 +12,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import synthetic
-
 
 def _timed(work: Callable[[], Any]) -> tuple[Any, float]:
     before = time.process_time()
@@ -30,6 +28,8 @@ def _say(found: object) -> None:
 
 
 def _keys(markers: int) -> list[str]:
+    import synthetic
+
     found: list[str] = []
     for start in range(0, markers, 5_000):
         found += synthetic.keys(min(5_000, markers - start), 2 + start)
@@ -38,6 +38,8 @@ def _keys(markers: int) -> list[str]:
 
 def stream(path: str, markers: str, name: str = "doc") -> None:
     """Write a synthetic stream."""
+    import synthetic
+
     with Path(path).open("wb") as file:
         file.writelines(synthetic.stream(int(markers), name, 2 if name == "doc" else 7))
 
@@ -179,6 +181,7 @@ def lexical_batch(index: str, bm25s_folder: str, questions: str) -> None:
 def dense_query(vectors: str, dimension: str) -> None:
     """Answer one question from a memory-mapped matrix."""
     import numpy as np
+    import synthetic
 
     matrix = np.memmap(vectors, np.float32, "r").reshape(-1, int(dimension))
     scores = matrix @ np.asarray(synthetic.vectors(1, int(dimension), 5)[0])
@@ -189,6 +192,7 @@ def dense_batch(index: str, count: str) -> None:
     """Search for many questions with hnswlib directly, and through `Graphs` and `rank_dense`."""
     import hnswlib
     import numpy as np
+    import synthetic
 
     from mrag_cli.parts.ranking import rank_dense
     from mrag_cli.parts.store.graph import DEFAULT_EF, Graphs

@@ -237,9 +237,9 @@ class Segment:
             raise self.corrupt(f"{kind}.jsonl", f"row {row} is not there")
         return line
 
-    def _record(self, kind: str, row: int, read: Callable[[Fields], R]) -> R:
+    def _record(self, kind: str, row: int, read: Callable[[Fields], R], **counted: int) -> R:
         try:
-            return read(Fields(kind, row + 1, self._object(kind, row)))
+            return read(Fields(kind, row + 1, {**self._object(kind, row), **counted}))
         except (InputError, IndexUnsupported):
             raise self.corrupt(f"{kind}.jsonl", f"row {row} is not a record") from None
 
@@ -269,8 +269,9 @@ class Segment:
         return self._record(UNITS, row, read_unit)
 
     def marker(self, row: int) -> Marker:
-        """Return a marker record."""
-        return self._record(MARKERS, row, read_marker)
+        """Return a marker record, with its value's tokens as counted."""
+        counted = self.array("markers.tokens")[row : row + 1].tolist() if row >= 0 else []
+        return self._record(MARKERS, row, read_marker, **({"tokens": counted[0]} if counted else {}))
 
     def document_of(self, marker_row: int) -> int:
         """Return the document row of a marker row."""
