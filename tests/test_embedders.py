@@ -18,7 +18,7 @@ from hypothesis.extra import numpy as arrays
 from kb import DIMENSION, vector_of
 
 from mrag_cli.ground.errors import IndexUnsupported, ModelError, MragError, UsageError
-from mrag_cli.parts.embedders import Embedder, Patience, checked, embedder
+from mrag_cli.parts.embedders import Embedder, Patience, checked, embedder, identity, keepable
 from mrag_cli.parts.llm.failures import CallFailed, Failure
 
 QUICK = Patience(attempts=3, pause=0.01, longest=0.05, timeout=5.0)
@@ -231,8 +231,9 @@ def test_a_wrong_model_is_an_error_at_once() -> None:
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
-        ("", "empty"),
-        ("  ", "empty"),
+        ("", "name of an embedder"),
+        ("  ", "name of an embedder"),
+        ("openai/\udcff", "name of an embedder"),
         ("http://", "HOST:PORT"),
         ("http://host:port/v1", "address"),
         ("http://host:99999", "address"),
@@ -322,6 +323,21 @@ def test_another_model_is_refused(wanted: str, built_with: str) -> None:
         checked(wanted, built_with)
     assert wanted in str(error.value)
     assert built_with in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("spec", "name", "kept"),
+    [
+        ("openai/small", "openai/small", True),
+        ("http://here:1/v1#small", "#small", True),
+        ("http://here:1/v1", "http://here:1/v1", False),
+        ("fastembed:models/mini", "fastembed:mini", False),
+    ],
+)
+def test_vectors_are_kept_where_they_cost_and_their_model_is_known(spec: str, name: str, kept: bool) -> None:
+    """A local model's vectors are free, and a server without a model's name may have changed it."""
+    assert identity(spec) == name
+    assert keepable(spec) is kept
 
 
 @given(st.binary(max_size=40) | st.recursive(

@@ -72,6 +72,7 @@ def cache(
             "path": str(file),
             "bytes": size.bytes,
             "replies": size.replies,
+            "embeddings": size.vectors,
             "dropped": dropped,
             "models": dict(size.models),
             "cost": size.cost,
@@ -82,6 +83,8 @@ def cache(
     typer.echo(
         visible(f"{file}: {size.replies} replies, {size.bytes / 1e6:.1f} MB, paid with ${size.cost:.2f}")
     )
+    if size.vectors:
+        typer.echo(f"{size.vectors:>10} embeddings")
     for model, number in size.models:
         typer.echo(visible(f"{number:>10} {model}"))
     if dropped:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from mrag_cli.cli import model_options
 from mrag_cli.cli.console import Console
 from mrag_cli.cli.options import Embedder, Quiet, Stream, Threads, Wait
 from mrag_cli.cli.streams import stream
@@ -44,6 +45,8 @@ def index(
     k1: Annotated[float | None, typer.Option(min=0, max=100, help="BM25's k1; default 0.9.")] = None,
     b: Annotated[float | None, typer.Option(min=0, max=1, help="BM25's b; default 0.4.")] = None,
     overwrite: Annotated[bool, typer.Option(help="Replace an index that is there, in one commit.")] = False,
+    cache: model_options.CacheFile = None,
+    no_cache: model_options.NoCache = False,
     threads: Threads = 1,
     wait: Wait = 0.0,
     quiet: Quiet = False,
@@ -55,7 +58,6 @@ def index(
       mrag tag docs | mrag extract | mrag validate | mrag index -o kb
       mrag index markers.jsonl -o kb --embedder openai/text-embedding-3-small
     """
-    from mrag_cli.parts.embedders import embedder as embedder_of
     from mrag_cli.parts.store.manifest import LexicalSettings, read_manifest
     from mrag_cli.parts.store.segment_writer import SegmentSettings
     from mrag_cli.stages.index import IndexSettings, build_index
@@ -72,14 +74,17 @@ def index(
     chosen = {
         name: value for name, value in (("k1", k1), ("b", b), ("pivot", length_pivot)) if value is not None
     }
-    segment = SegmentSettings(
-        lexical._replace(**chosen),
-        embedder_of(spec) if spec else None,
-        threads,
-        dtype=dtype,
-        derive_pivot=like is None and length_pivot is None,
-    )
-    with stream(source, console) as parts:
+    with (
+        model_options.embedders(cache=cache, no_cache=no_cache) as embedder_of,
+        stream(source, console) as parts,
+    ):
+        segment = SegmentSettings(
+            lexical._replace(**chosen),
+            embedder_of(spec) if spec else None,
+            threads,
+            dtype=dtype,
+            derive_pivot=like is None and length_pivot is None,
+        )
         counted = console.counted(parts, "indexing documents")
         manifest = build_index(counted, directory, IndexSettings(segment, overwrite, wait), console)
     made = manifest.segments

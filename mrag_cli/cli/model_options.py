@@ -11,8 +11,10 @@ from mrag_cli.ground.errors import UsageError
 
 if TYPE_CHECKING:
     from mrag_cli.ground.report import Reporter
+    from mrag_cli.parts.embedders import Embedder
     from mrag_cli.parts.llm.cache import ReplyCache
     from mrag_cli.parts.llm.client import Client, ClientSettings
+    from mrag_cli.parts.llm.kept_embedder import KeptEmbedder
     from mrag_cli.parts.llm.ledger import Ledger
 
 Model = Annotated[
@@ -41,11 +43,12 @@ CacheFile = Annotated[
         "--cache",
         metavar="FILE",
         envvar="MRAG_CACHE",
-        help="Where replies are kept, so that none is paid for twice; default: the platform's cache folder",
+        help="Where replies and embeddings are kept, so that none is paid for twice; default: the platform's "
+        "cache folder",
         show_default=False,
     ),
 ]
-NoCache = Annotated[bool, typer.Option("--no-cache", help="Neither read nor write the cache of replies.")]
+NoCache = Annotated[bool, typer.Option("--no-cache", help="Neither read nor write the cache.")]
 Concurrency = Annotated[int, typer.Option("--concurrency", min=1, max=1000, help="Most calls at once.")]
 Timeout = Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds after which a call is given up.")]
 MaxAttempts = Annotated[
@@ -168,3 +171,39 @@ def client(
     finally:
         if kept is not None:
             kept.close()
+
+
+@contextmanager
+def embedders(
+    *, cache: Path | None = None, no_cache: bool = False
+) -> "Iterator[Callable[[str], KeptEmbedder | Embedder]]":
+    """Yield what makes an embedder of a SPEC; the vectors of one that costs something are kept.
+
+    The cache is opened with the first such embedder, and closed at the end.
+
+    Args:
+        cache: its file; None for the platform's cache folder.
+        no_cache: use no cache.
+
+    Raises:
+        MragError: the cache cannot be opened.
+    """
+    from mrag_cli.parts.embedders import embedder, identity, keepable
+    from mrag_cli.parts.llm.cache import ReplyCache, default_cache_path
+    from mrag_cli.parts.llm.kept_embedder import KeptEmbedder
+
+    opened: list[ReplyCache] = []
+
+    def make(spec: str) -> "KeptEmbedder | Embedder":
+        made = embedder(spec)
+        if no_cache or not keepable(spec):
+            return made
+        if not opened:
+            opened.append(ReplyCache(cache or default_cache_path()))
+        return KeptEmbedder(made, identity(spec), opened[0])
+
+    try:
+        yield make
+    finally:
+        for one in opened:
+            one.close()

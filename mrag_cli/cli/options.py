@@ -39,7 +39,7 @@ Embedder = Annotated[
     typer.Option(
         metavar="SPEC",
         help="A litellm name, the URL of an OpenAI-compatible server (#MODEL), or fastembed:NAME-or-DIR; "
-        "default: MRAG_EMBEDDER, and for a query the index's own.",
+        "default: MRAG_EMBEDDER, and for an index that is there its own.",
         show_default=False,
     ),
 ]

@@ -184,6 +184,8 @@ def query(
         called = _client_settings(model, api_base, temperature, param, concurrency, timeout, max_attempts)
         answering = Answering(called, cache=cache, no_cache=no_cache, max_cost=max_cost, max_calls=max_calls)
     snapshot = Snapshot.open(directory)
+    if embedder is not None and snapshot.manifest.embedder is None:
+        raise UsageError(f"--embedder: {directory} has no vectors; `mrag index --embedder` makes some")
     asked = Query(snapshot, settings, _embedding(snapshot, embedder))
     if batch is not None:
         if question is not None:
@@ -191,7 +193,7 @@ def query(
         _answer_all(asked, batch, answering, console, explain=explain)
         console.finish()
         return
-    result = asked.answer(question if question is not None else _piped_question())
+    result = asked.answer(_written(question) if question is not None else _piped_question())
     if not result.hits:
         console.notice("nothing found")
     if answering is not None:
@@ -221,7 +223,13 @@ def _embedding(snapshot: "Snapshot", wanted: str | None) -> Callable[[Sequence[s
 def _piped_question() -> str:
     if sys.stdin.isatty():
         raise UsageError("no question; name one, pipe one in, or use --batch FILE")
-    return sys.stdin.buffer.read().decode("utf-8", errors="replace").strip()
+    return _written(sys.stdin.buffer.read()).strip()
+
+
+def _written(question: str | bytes) -> str:
+    """Return a question as Unicode text; bytes that are none become the sign for that."""
+    found = os.fsencode(question) if isinstance(question, str) else question
+    return found.decode("utf-8", errors="replace")
 
 
 def _steps(without: Sequence[Refinement]) -> "Steps":

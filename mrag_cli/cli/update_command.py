@@ -4,15 +4,20 @@ from typing import Annotated
 
 import typer
 
+from mrag_cli.cli import model_options
 from mrag_cli.cli.console import Console
-from mrag_cli.cli.options import IndexDirectory, Quiet, Stream, Threads, Wait
+from mrag_cli.cli.options import Embedder, IndexDirectory, Quiet, Stream, Threads, Wait
 from mrag_cli.cli.streams import stream
+from mrag_cli.ground.errors import UsageError
 
 
 def update(
     directory: IndexDirectory,
     source: Stream = None,
+    embedder: Embedder = None,
     compact: Annotated[bool, typer.Option(help="Merge all segments into one afterwards.")] = False,
+    cache: model_options.CacheFile = None,
+    no_cache: model_options.NoCache = False,
     threads: Threads = 1,
     wait: Wait = 0.0,
     quiet: Quiet = False,
@@ -27,12 +32,17 @@ def update(
       mrag tag docs --changed-since kb | mrag extract | mrag validate | mrag update kb
       mrag update kb /dev/null --compact
     """
-    from mrag_cli.parts.embedders import embedder
+    from mrag_cli.parts.embedders import checked
+    from mrag_cli.parts.store.manifest import read_manifest
     from mrag_cli.stages.update import UpdateSettings, update_index
 
     console = Console(quiet=quiet)
-    settings = UpdateSettings(embedder, compact, threads, wait)
-    with stream(source, console) as parts:
+    if embedder is not None and read_manifest(directory).embedder is None:
+        raise UsageError(f"--embedder: {directory} has no vectors; `mrag index --embedder` makes some")
+    with model_options.embedders(cache=cache, no_cache=no_cache) as made, stream(source, console) as parts:
+        settings = UpdateSettings(
+            lambda built_with: made(checked(embedder, built_with)), compact, threads, wait
+        )
         result = update_index(console.counted(parts, "documents"), directory, settings, console)
     if result.changed:
         console.notice(

@@ -119,8 +119,8 @@ def embedder(spec: str, patience: Patience | None = None) -> Embedder:
         return Embedder(spec, _server(spec, patience or Patience()))
     if spec.startswith("fastembed:"):
         return Embedder(spec, _local(spec.removeprefix("fastembed:")))
-    if not spec.strip():
-        raise UsageError("the embedder's name is empty")
+    if not spec.strip() or not spec.isprintable():
+        raise UsageError(f"--embedder {spec!r}: the name of an embedder is expected")
     return Embedder(spec, _provider(spec))
 
 
@@ -139,20 +139,32 @@ def checked(wanted: str | None, built_with: str) -> str:
     """
     if wanted is None:
         return built_with
-    if _identity(wanted) != _identity(built_with):
+    if identity(wanted) != identity(built_with):
         raise IndexUnsupported(
             f"the index was built with the embedder {built_with}, not {wanted}; leave --embedder out"
         )
     return wanted
 
 
-def _identity(spec: str) -> str:
+def identity(spec: str) -> str:
+    """Return what a SPEC's model is known by, wherever it runs."""
     if spec.startswith(_SCHEMES):
         model = urlsplit(spec).fragment
         return f"#{model}" if model else spec
     if spec.startswith("fastembed:"):
         return "fastembed:" + spec.rstrip("/").rsplit("/", 1)[-1]
     return spec
+
+
+def keepable(spec: str) -> bool:
+    """Tell whether vectors are worth keeping for another run, and may be.
+
+    A local model's are made again for nothing. A server that is named without its model may have another one
+    by then.
+    """
+    if spec.startswith(_SCHEMES):
+        return bool(urlsplit(spec).fragment)
+    return not spec.startswith("fastembed:")
 
 
 def _server(spec: str, patience: Patience) -> Callable[[Sequence[str]], Any]:

@@ -1,7 +1,8 @@
-"""The cache of replies: one SQLite file that several processes may use at once.
+"""The cache of replies and embeddings: one SQLite file that several processes may use at once.
 
 A reply is committed before it is used, so that a process killed at any moment has lost no reply that had
-arrived. The file holds replies and what they cost, never a request, a key of a provider, or an address.
+arrived. The file holds replies and what they cost, and vectors, never a request, a key of a provider, or an
+address.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from mrag_cli.ground.errors import MragError
 from mrag_cli.parts.llm.request import Reply, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
 _FORMAT = 1
@@ -36,7 +37,24 @@ CREATE TABLE IF NOT EXISTS replies (
     cost REAL
 ) WITHOUT ROWID
 """
+_VECTORS_SCHEMA = """
+CREATE TABLE IF NOT EXISTS vectors (
+    key BLOB PRIMARY KEY,
+    model TEXT NOT NULL,
+    used REAL NOT NULL,
+    vector BLOB NOT NULL
+) WITHOUT ROWID
+"""
 _WAIT_SECONDS = 60.0
+_KEYS_AT_ONCE = 500
+# 200 bytes are what a row takes, at most, besides its text or its numbers.
+_KEPT = """
+CREATE TEMP TABLE kept AS
+SELECT kind, key, sum(size + 200) OVER (ORDER BY used DESC, key) AS total FROM (
+    SELECT 'replies' AS kind, key, used, length(text) AS size FROM replies
+    UNION ALL SELECT 'vectors', key, used, length(vector) FROM vectors
+)
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +67,7 @@ class CacheSize:
         models: number of replies by model, most first.
         cost: US dollars that the replies with a known price were paid with.
         oldest_use: Unix time at which the least recently used reply was used, or None when it is empty.
+        vectors: number of embeddings.
     """
 
     replies: int
@@ -56,6 +75,7 @@ class CacheSize:
     models: tuple[tuple[str, int], ...]
     cost: float
     oldest_use: float | None
+    vectors: int = 0
 
 
 class ReplyCache:
@@ -71,6 +91,7 @@ class ReplyCache:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._used: set[bytes] = set()
+        self._used_vectors: set[bytes] = set()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._base = sqlite3.connect(
@@ -91,6 +112,7 @@ class ReplyCache:
                     "update mrag, or name another with --cache"
                 )
             self._base.execute(_SCHEMA)
+            self._base.execute(_VECTORS_SCHEMA)
             self._base.execute(f"PRAGMA user_version = {_FORMAT}")
 
     @contextmanager
@@ -144,6 +166,32 @@ class ReplyCache:
         with self._explained():
             self._base.executemany("DELETE FROM replies WHERE key = ?", [(key,) for key in keys])
 
+    def vectors(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Return those embeddings that are there, by key: the bytes of a vector, as they were put."""
+        found: dict[bytes, bytes] = {}
+        for start in range(0, len(keys), _KEYS_AT_ONCE):
+            some = keys[start : start + _KEYS_AT_ONCE]
+            marks = ",".join("?" * len(some))
+            with self._explained():
+                rows = self._base.execute(
+                    f"SELECT key, vector FROM vectors WHERE key IN ({marks})",  # noqa: S608 - marks alone
+                    some,
+                )
+                found.update(rows)
+        self._used_vectors.update(found)
+        return found
+
+    def put_vectors(self, vectors: Mapping[bytes, bytes], model: str) -> None:
+        """Keep embeddings of a model; they are on disk when this returns."""
+        now = time.time()
+        with self._explained():
+            self._base.execute("BEGIN IMMEDIATE")
+            self._base.executemany(
+                "INSERT OR REPLACE INTO vectors VALUES (?,?,?,?)",
+                [(key, model, now, vector) for key, vector in vectors.items()],
+            )
+            self._base.execute("COMMIT")
+
     def size(self) -> CacheSize:
         """Return what the cache holds."""
         with self._explained():
@@ -153,50 +201,64 @@ class ReplyCache:
             models = self._base.execute(
                 "SELECT model, count(*) FROM replies GROUP BY model ORDER BY count(*) DESC, model"
             ).fetchall()
-        return CacheSize(replies, self._bytes(), tuple(models), cost, oldest)
+            (vectors,) = self._base.execute("SELECT count(*) FROM vectors").fetchone()
+        return CacheSize(replies, self._bytes(), tuple(models), cost, oldest, vectors)
 
     def _bytes(self) -> int:
         files = [self.path, self.path.with_name(self.path.name + "-wal")]
         return sum(file.stat().st_size for file in files if file.exists())
 
     def prune(self, *, unused_since: float | None = None, keep_bytes: int | None = None) -> int:
-        """Drop replies, least recently used first, and give their room back.
+        """Drop replies and embeddings, least recently used first, and give their room back.
 
         Args:
-            unused_since: drop the replies last used before this Unix time.
-            keep_bytes: then drop more until the replies' texts take at most this many bytes.
+            unused_since: drop what was last used before this Unix time.
+            keep_bytes: then drop more until texts and vectors take at most this many bytes together.
 
         Returns:
-            The number of replies dropped.
+            The number of replies and embeddings dropped.
         """
         self.note_uses()
         with self._explained():
-            before = self._base.total_changes
+            before = self._count()
             if unused_since is not None:
                 self._base.execute("DELETE FROM replies WHERE used < ?", (unused_since,))
+                self._base.execute("DELETE FROM vectors WHERE used < ?", (unused_since,))
             if keep_bytes is not None:
-                self._base.execute(
-                    "DELETE FROM replies WHERE key IN (SELECT key FROM (SELECT key, sum(length(text) + 200) "
-                    "OVER (ORDER BY used DESC, key) AS kept FROM replies) WHERE kept > ?)",
-                    (keep_bytes,),
-                )
-            dropped = self._base.total_changes - before
+                self._drop_beyond(keep_bytes)
+            dropped = before - self._count()
             self._base.execute("VACUUM")
             self._base.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         return dropped
 
+    def _count(self) -> int:
+        rows = self._base.execute("SELECT (SELECT count(*) FROM replies) + (SELECT count(*) FROM vectors)")
+        return int(rows.fetchone()[0])
+
+    def _drop_beyond(self, keep_bytes: int) -> None:
+        self._base.execute(_KEPT)
+        for table in ("replies", "vectors"):
+            self._base.execute(
+                f"DELETE FROM {table} WHERE key IN (SELECT key FROM kept WHERE kind = ? AND total > ?)",  # noqa: S608 - one of two names
+                (table, keep_bytes),
+            )
+        self._base.execute("DROP TABLE kept")
+
     def note_uses(self) -> None:
-        """Write down when replies were used, for `prune`; losing this loses no reply."""
-        if not self._used:
+        """Write down when replies and vectors were used, for `prune`; losing this loses none of them."""
+        if not self._used and not self._used_vectors:
             return
         now = time.time()
         with self._explained():
             self._base.execute("BEGIN IMMEDIATE")
-            self._base.executemany(
-                "UPDATE replies SET used = ? WHERE key = ?", [(now, key) for key in self._used]
-            )
+            for table, used in (("replies", self._used), ("vectors", self._used_vectors)):
+                self._base.executemany(
+                    f"UPDATE {table} SET used = ? WHERE key = ?",  # noqa: S608 - one of two names
+                    [(now, key) for key in used],
+                )
             self._base.execute("COMMIT")
         self._used.clear()
+        self._used_vectors.clear()
 
     def close(self) -> None:
         """Close the file."""
