@@ -28,13 +28,17 @@ def windows(text: str, limit: int, overlap: int = 0) -> Iterator[Cut]:
         overlap: tokens, fewer than ``limit``.
     """
     spans = TokenSpans(text)
-    start = 0
+    start = reached = 0
     while start < len(text):
         end = max(start + 1, spans.token_end(spans.before(start) + limit - 1))
         tokens = spans.exact(start, end)
         while tokens > limit and end > start + 1:
             end = max(start + 1, min(end - 1, spans.token_end(max(spans.before(end) - 2, 0))))
             tokens = spans.exact(start, end)
+        if end <= reached:  # the overlap alone fills the window
+            start = reached
+            continue
+        reached = end
         if not text[start:end].isspace():
             yield Cut(start, end, tokens)
         if end >= len(text):

@@ -87,7 +87,7 @@ _POLICY_BACK = """
 """
 _NUMBER = r"(?:\d+|[ivxlc]+|[a-z])(?:[.\-]\d+)*\w*"
 _ARTICLE = (
-    rf"\b((?:article|section|sec\.|art\.|rule|regulation|clause)\s*{_NUMBER}|§+\s*{_NUMBER}|"
+    rf"((?<!\w)(?:article|section|sec\.|art\.|rule|regulation|clause)\s*{_NUMBER}|§+\s*{_NUMBER}|"
     r"第[一二三四五六七八九十百千0-9]+条)"
 )
 _POLICY_NUMBER = (
