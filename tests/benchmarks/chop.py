@@ -3,7 +3,7 @@
 ::
 
     python tests/benchmarks/chop.py breaks DATA
-    python tests/benchmarks/chop.py retrieval DATA [--embedder SPEC] [--titles T|mixed|U] [--separate] [--refined]
+    python tests/benchmarks/chop.py retrieval DATA [--embedder SPEC] [--titles T|mixed|U] [--refined]
 
 ``DATA`` is a folder with ``manuals/*.md``, one manual a file, its first line a ``# Maker Product … manual``
 title, and ``manuals_qa.jsonl`` and ``manuals_qa_siblings.jsonl``: questions with ``input``, ``manual`` (the
