@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
@@ -106,6 +107,11 @@ class Console:
 def escaped(text: str) -> str:
     """Return text as it may be shown on a terminal; in a pipe it stays as it is."""
     return visible(text) if sys.stdout.isatty() else text
+
+
+def as_text(given: str | bytes) -> str:
+    """Return an argument, or what a pipe gave, as Unicode text; what is none becomes U+FFFD."""
+    return (os.fsencode(given) if isinstance(given, str) else given).decode("utf-8", errors="replace")
 
 
 def say(message: str) -> None:

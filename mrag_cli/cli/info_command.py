@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mrag_cli.cli.console import Console, escaped
+from mrag_cli.cli.console import Console, as_text, escaped
 from mrag_cli.cli.options import IndexDirectory, Quiet
 from mrag_cli.ground.errors import IndexCorrupt
 
@@ -26,6 +26,7 @@ def info(
     from mrag_cli.stages.info import describe
 
     found = describe(Snapshot.open(directory))
+    found["directory"] = as_text(str(directory))
     if as_json:
         typer.echo(orjson.dumps(found).decode())
         return
@@ -74,23 +75,24 @@ def verify(
     from mrag_cli.stages.verify import verify as check
 
     console = Console(quiet=quiet)
+    named = escaped(as_text(str(directory)))
     bad = 0
     total = 0
     for name, wrong in console.counted(check(directory), "checking files"):
         total += 1
         if wrong:
             bad += 1
-            typer.echo(f"{escaped(str(directory))}/segments/{name}: {wrong}")
+            typer.echo(f"{named}/segments/{name}: {wrong}")
     if bad:
         raise IndexCorrupt(
             f"{directory}: {bad} of {total} files are not as they were written; "
             "restore the directory from a copy or build it again"
         )
     if not quiet:
-        typer.echo(f"{escaped(str(directory))}: {total} files, all as they were written")
+        typer.echo(f"{named}: {total} files, all as they were written")
     if recall:
         from mrag_cli.parts.store.graph import DEFAULT_EF
 
         share = measured(directory, ef or DEFAULT_EF)
         told = "no graphs, every search is exact" if share is None else f"recall@10 of the graphs {share:.4f}"
-        typer.echo(f"{escaped(str(directory))}: {told}")
+        typer.echo(f"{named}: {told}")

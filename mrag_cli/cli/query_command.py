@@ -13,7 +13,7 @@ import typer
 
 from mrag_cli.cli import model_options
 from mrag_cli.cli.answering import Answering
-from mrag_cli.cli.console import Console, escaped
+from mrag_cli.cli.console import Console, as_text, escaped
 from mrag_cli.cli.options import Embedder, IndexDirectory, Quiet
 from mrag_cli.cli.streams import opened
 from mrag_cli.ground.errors import UsageError
@@ -193,7 +193,7 @@ def query(
         _answer_all(asked, batch, answering, console, explain=explain)
         console.finish()
         return
-    result = asked.answer(_written(question) if question is not None else _piped_question())
+    result = asked.answer(as_text(question) if question is not None else _piped_question())
     if not result.hits:
         console.notice("nothing found")
     if answering is not None:
@@ -223,13 +223,7 @@ def _embedding(snapshot: "Snapshot", wanted: str | None) -> Callable[[Sequence[s
 def _piped_question() -> str:
     if sys.stdin.isatty():
         raise UsageError("no question; name one, pipe one in, or use --batch FILE")
-    return _written(sys.stdin.buffer.read()).strip()
-
-
-def _written(question: str | bytes) -> str:
-    """Return a question as Unicode text; bytes that are none become the sign for that."""
-    found = os.fsencode(question) if isinstance(question, str) else question
-    return found.decode("utf-8", errors="replace")
+    return as_text(sys.stdin.buffer.read()).strip()
 
 
 def _steps(without: Sequence[Refinement]) -> "Steps":
