@@ -1,8 +1,21 @@
+from pathlib import Path
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrag_cli.parts.store.layout import ARRAYS, Rows, array_places, padding
+from mrag_cli.parts.store.layout import (
+    ARRAYS,
+    ARRAYS_FILE,
+    GRAPH,
+    LOCK,
+    MANIFEST,
+    RECORDS,
+    VECTORS,
+    Rows,
+    array_places,
+    padding,
+)
 
 ROWS = st.builds(Rows, *[st.integers(0, 1 << 40)] * len(Rows._fields))
 
@@ -24,3 +37,10 @@ def test_arrays_follow_each_other(rows: Rows) -> None:
 def test_types_are_little_endian_or_bytes() -> None:
     """Every array reads the same on every machine, and none can hold a Python object."""
     assert all(array.type[0] in "<|" and array.type[1] in "ufV" for array in ARRAYS.values())
+
+
+def test_the_readme_describes_the_format() -> None:
+    """Every array, file and count of the format is in the README."""
+    text = (Path(__file__).parent.parent / "README.md").read_text("utf-8")
+    for name in (*ARRAYS, *Rows._fields, *RECORDS, ARRAYS_FILE, VECTORS, GRAPH, MANIFEST, LOCK):
+        assert name in text, name

@@ -108,3 +108,14 @@ def test_a_document_may_lose_its_markers(index: Path) -> None:
     update(index, [DocumentGroup(Document("a", "s", "a", 0, 0))])
     assert _values(index) == ["b", "c"]
     assert Snapshot.open(index).known_documents()["a"] == "s"
+
+
+def test_a_large_stream_finds_its_documents_as_single_ones_do(tmp_path: Path) -> None:
+    """Whether documents are searched for one by one or looked up in a table, the result is the same."""
+    many = [group(f"d{number}", [("lamp", f"{number}")]) for number in range(200)]
+    build(tmp_path / "kb", many[:150])
+    result = update(
+        tmp_path / "kb", [*many[:140], *many[150:], Deletion("d141"), group("d142", [("lamp", "x")])]
+    )
+    assert result == UpdateResult(50, 1, 1, 140, 2)
+    assert len(Snapshot.open(tmp_path / "kb").known_documents()) == 199

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from mrag_cli.parts.store.commit import Transaction, transaction
 from mrag_cli.parts.store.folder_writer import FolderWriter
+from mrag_cli.parts.store.layout import DOCUMENTS
 from mrag_cli.parts.store.merge import due, merge_segments
 from mrag_cli.parts.store.segment import Segment
 from mrag_cli.parts.store.segment_writer import GroupLines, SegmentSettings, SegmentWriter
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from mrag_cli.parts.store.segment_writer import Embedder
     from mrag_cli.parts.store.snapshot import Place
     from mrag_cli.records.models import StreamPart
+
+_READS_A_SEARCH = 16
+"""Document records that a search for one id reads in a segment, about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +127,8 @@ class _Update:
         self._written: dict[str, int] = {}
         self._withdrawn: list[int] = []
         self._unchanged = 0
+        self._lookups = 0
+        self._places: dict[str, Place] | None = None
         self._result: UpdateResult | None = None
 
     def take(self, part: StreamPart, reporter: Reporter) -> None:
@@ -132,9 +138,23 @@ class _Update:
         elif isinstance(part, Deletion):
             self._delete(part.doc, reporter)
 
+    def _find(self, doc: str) -> Place | None:
+        """Return where a document is; after many single searches, from a table of all."""
+        snapshot = self._snapshot
+        if self._places is None:
+            self._lookups += 1
+            documents = sum(entry.live(DOCUMENTS) for entry in snapshot.manifest.segments)
+            if self._lookups * _READS_A_SEARCH * len(snapshot.segments) < documents:
+                return snapshot.find(doc)
+            self._places = {
+                snapshot.segments[place.segment].document_id(place.row): place
+                for place in snapshot.documents()
+            }
+        return self._places.get(doc)
+
     def _add(self, group: DocumentGroup) -> None:
         doc = group.document.doc
-        place = self._snapshot.find(doc)
+        place = self._find(doc)
         lines = GroupLines.of(group)
         earlier = self._written.pop(doc, None)
         if earlier is not None:
@@ -150,7 +170,7 @@ class _Update:
         writer.add(group, lines)
 
     def _delete(self, doc: str, reporter: Reporter) -> None:
-        place = self._snapshot.find(doc)
+        place = self._find(doc)
         row = self._written.pop(doc, None)
         if row is not None:
             self._withdrawn.append(row)
