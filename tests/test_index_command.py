@@ -1,74 +1,130 @@
-import json
+"""`mrag index` as it is called: its settings, its embedder, and what it leaves when that fails."""
+
 from pathlib import Path
 
 import pytest
-from kb import Entry, group, mrag, stream_file
-from typer.testing import CliRunner, Result
+from command import run
+from embedding_server import Given, Post, rows, serving
+from kb import files_of, group, stream_file, vector_of
+from typer.testing import Result
 
-from mrag_cli.cli.main import app
 from mrag_cli.parts.store.manifest import read_manifest
-
-
-def _run(*arguments: object, stdin: str | None = None) -> Result:
-    return CliRunner().invoke(app, [*map(str, arguments)], input=stdin)
 
 
 @pytest.fixture
 def stream(tmp_path: Path) -> Path:
-    """A stream of two documents."""
+    """Write a stream of two documents."""
     return stream_file(
-        tmp_path / "s", [group("a", [Entry("lamp", "one", ("x",))]), group("b", [("kelp", "two")])]
+        tmp_path / "stream",
+        [group("a", [("grey herons", "high"), ("otter's holt", "low")]), group("b", [("swifts", "asleep")])],
     )
 
 
-def test_a_stream_becomes_an_index(tmp_path: Path, stream: Path) -> None:
-    """From a file or a pipe, with a notice that --quiet leaves out."""
-    done = _run("index", "-o", tmp_path / "one", stream)
-    assert done.exit_code == 0
+def index(stream: Path, *options: object, code: int = 0, **environment: str) -> Result:
+    """Run `mrag index` with a cache of its own, and check its exit code."""
+    cache = str(stream.parent / "cache")
+    arguments = ("index", stream, "-o", stream.parent / "kb", *options)
+    return run(*arguments, code=code, MRAG_CACHE=cache, **environment)
+
+
+def test_what_was_made_is_said(stream: Path) -> None:
+    """The notice counts documents and markers; stdout stays empty."""
+    done = index(stream)
     assert done.stdout == ""
-    assert f"{tmp_path / 'one'}: 2 documents, 2 markers, generation 1" in done.stderr
-    done = _run("index", "-o", tmp_path / "two", "--quiet", stdin=stream.read_text())
-    assert (done.exit_code, done.stderr) == (0, "")
-    assert read_manifest(tmp_path / "one").segments == read_manifest(tmp_path / "two").segments
-    assert _run("index", "-o", tmp_path / "three", stdin="").exit_code == 0
+    assert f"{stream.parent / 'kb'}: 2 documents, 3 markers, generation 1" in done.stderr
 
 
-def test_settings(tmp_path: Path, stream: Path) -> None:
-    """BM25's parameters are kept, taken over by --like, and changed beside it."""
-    one, two, three = (tmp_path / name for name in ("one", "two", "three"))
-    assert _run("index", "-o", one, stream, "--k1", 1.2, "--b", 0.75, "--length-pivot", 7).exit_code == 0
-    assert read_manifest(one).lexical == (1.2, 0.75, 7.0)
-    assert _run("index", "-o", two, stream, "--like", one).exit_code == 0
-    assert read_manifest(two).lexical == (1.2, 0.75, 7.0)
-    assert _run("index", "-o", three, stream, "--like", one, "--b", 0.5).exit_code == 0
-    assert read_manifest(three).lexical == (1.2, 0.5, 7.0)
-    assert _run("index", "-o", tmp_path / "four", stream, "--like", tmp_path / "none").exit_code == 10
+def test_settings_are_kept_and_taken_from_another_index(stream: Path, tmp_path: Path) -> None:
+    """BM25's parameters and the vectors' type are in the manifest; --like takes them, options still win."""
+    with serving() as (url, _):
+        spec = f"{url}/v1#hash"
+        index(stream, "--k1", "1.2", "--b", "0.75", "--length-pivot", "9", "--embedder", spec,
+              "--vector-dtype", "float16")  # fmt: skip
+        first = read_manifest(tmp_path / "kb")
+        assert (first.lexical.k1, first.lexical.b, first.lexical.pivot) == (1.2, 0.75, 9.0)
+        assert first.embedder is not None
+        assert (first.embedder.name, first.embedder.dtype) == (spec, "float16")
+        index(stream, "--overwrite", "--like", tmp_path / "kb", "--b", "0.5")
+    second = read_manifest(tmp_path / "kb")
+    assert (second.lexical.k1, second.lexical.b, second.lexical.pivot) == (1.2, 0.5, 9.0)
+    assert second.embedder == first.embedder
+    assert second.generation == first.generation + 1
 
 
-def test_errors_have_their_codes(tmp_path: Path, stream: Path) -> None:
-    """An index that is there 2, a malformed stream 4 with its line, a file in the way 2."""
-    assert _run("index", "-o", tmp_path / "kb", stream).exit_code == 0
-    again = _run("index", "-o", tmp_path / "kb", stream)
-    assert again.exit_code == 2
-    assert "--overwrite" in again.stderr
-    assert _run("index", "-o", tmp_path / "kb", stream, "--overwrite").exit_code == 0
-    assert read_manifest(tmp_path / "kb").generation == 2
-    bad = tmp_path / "bad"
-    bad.write_text(stream.read_text() + "no json\n")
-    wrong = _run("index", "-o", tmp_path / "new", bad)
-    assert wrong.exit_code == 4
-    assert f"{bad}:7: not JSON" in wrong.stderr
-    assert _run("query", tmp_path / "new", "lamp").exit_code == 10
-    assert _run("index", "-o", stream, stream).exit_code == 2
-    assert _run("index", "-o", tmp_path, stream).exit_code == 2
-    pointing = [json.loads(line) for line in stream.read_text().splitlines()]
-    pointing[2]["pointers"] = [9]
-    bad.write_text("".join(json.dumps(record) + "\n" for record in pointing))
-    assert _run("index", "-o", tmp_path / "new", bad).exit_code == 4
+def test_the_embedder_may_come_from_the_environment(stream: Path, tmp_path: Path) -> None:
+    """MRAG_EMBEDDER is used where no option is given; the key goes along and is kept nowhere."""
+    with serving() as (url, posts):
+        index(stream, MRAG_EMBEDDER=f"{url}#hash", MRAG_EMBEDDER_KEY="quite-secret-0123")
+    assert {post.headers["authorization"] for post in posts} == {"Bearer quite-secret-0123"}
+    for folder in (tmp_path / "kb", tmp_path):
+        for path in folder.rglob("*"):
+            assert path.is_dir() or b"quite-secret" not in path.read_bytes()
 
 
-def test_an_index_is_built_from_a_real_pipe(tmp_path: Path, stream: Path) -> None:
-    """The installed command reads standard input when it is no terminal."""
-    done = mrag("index", "-o", tmp_path / "kb", stdin=stream.read_text())
-    assert done.returncode == 0
-    assert mrag("query", tmp_path / "kb", "lamp").stdout == "one\n"
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--embedder", " "), "name of an embedder"),
+        (("--embedder", "http://me:pw@host"), "MRAG_EMBEDDER_KEY"),
+        (("--k1", "-1"), "--k1"),
+        (("--b", "2"), "--b"),
+        (("--length-pivot", "0"), "--length-pivot"),
+        (("--vector-dtype", "int8"), "--vector-dtype"),
+        (("--threads", "0"), "--threads"),
+        (("--wait", "-1"), "--wait"),
+    ],
+)
+def test_options_that_make_no_sense_leave_nothing(stream: Path, options: tuple[str, ...], said: str) -> None:
+    """A usage error names the option and makes no directory."""
+    assert said in index(stream, *options, code=2).stderr
+    assert not (stream.parent / "kb").exists()
+
+
+def test_an_embedder_that_is_down_leaves_no_index_and_an_old_one_whole(stream: Path, tmp_path: Path) -> None:
+    """Exit code 20 with the address; what was there is there, byte for byte."""
+    refused = Given({"error": "model not loaded"}, 404)
+    with serving(lambda *_: refused) as (url, _):
+        assert "model not loaded" in index(stream, "--embedder", url, code=20).stderr
+        run("info", tmp_path / "kb", code=10)
+        index(stream)
+        before = {name: (tmp_path / "kb" / name).read_bytes() for name in files_of(tmp_path / "kb")}
+        index(stream, "--embedder", url, "--overwrite", code=20)
+    assert before == {name: (tmp_path / "kb" / name).read_bytes() for name in before}
+    run("verify", tmp_path / "kb")
+
+
+def test_a_model_that_changes_its_mind_is_no_model(stream: Path) -> None:
+    """Vectors of other dimensions in a later request end with 12."""
+    entries = [(f"key {number}", "value") for number in range(300)]
+    stream_file(stream, [group("a", entries)])
+
+    def script(post: Post, number: int) -> Given:
+        return Given(rows([vector_of(text)[: 16 - number] for text in post.texts]))
+
+    with serving(script) as (url, _):
+        assert "dimensions" in index(stream, "--embedder", url, code=12).stderr
+
+
+def test_a_cache_that_cannot_be_used_is_named(stream: Path) -> None:
+    """A folder in the cache's place is an error that says which option to use; --no-cache needs none."""
+    with serving() as (url, _):
+        spec = f"{url}#hash"
+        assert "--cache" in index(stream, "--embedder", spec, "--cache", stream.parent, code=1).stderr
+        index(stream, "--embedder", spec, "--no-cache", "--overwrite")
+    assert not (stream.parent / "cache").exists()
+
+
+def test_an_index_of_nothing_knows_its_embedder(stream: Path) -> None:
+    """Without a document the dimension is asked for all the same."""
+    stream_file(stream, [])
+    with serving() as (url, posts):
+        index(stream, "--embedder", f"{url}#hash")
+    manifest = read_manifest(stream.parent / "kb")
+    assert manifest.embedder is not None
+    assert manifest.embedder.dimension == len(vector_of("x"))
+    assert len(posts) == 1
+
+
+def test_like_needs_an_index(stream: Path, tmp_path: Path) -> None:
+    """A directory without an index ends with 10."""
+    assert "no index there" in index(stream, "--like", tmp_path, code=10).stderr
