@@ -53,7 +53,7 @@ def test_chunks_say_what_they_belong_to(chunks: str) -> None:
         assert mark.pointers == (number,)
         assert mark.value == unit.text.strip()
         assert mark.tokens == tokens.count(mark.value)
-        assert mark.key.endswith(mark.value)
+        assert mark.value in mark.key
         assert mark.key.count(id_term(product)) == 3
         assert mark.header == f"[coffee machine: {product}]"
         assert mark.origin == "chop"

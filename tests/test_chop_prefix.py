@@ -6,10 +6,10 @@ CNM = Cnm("coffee machine", ("coffee machine filter",), "Orla X10", 0.9, "Orla X
 
 
 def test_a_key_is_the_prefix_before_the_chunk() -> None:
-    """Category, model, nouns, the headings that the nouns do not say, and the ids come before the text."""
+    """Category, model, nouns, the headings that the nouns do not say, come before the text, the ids behind it."""
     key = key_of(CNM, ("Care", "Filter"), "Rinse it.")
     ids = " ".join([id_term("Orla X10")] * ID_REPEATS)
-    assert key == f"[coffee machine: Orla X10]\ncoffee machine filter\nCare\n{ids}\nRinse it."
+    assert key == f"[coffee machine: Orla X10]\ncoffee machine filter\nCare\nRinse it.\n{ids}"
 
 
 def test_without_a_cnm_the_key_is_the_chunk() -> None:

@@ -14,7 +14,7 @@ ID_REPEATS = 3
 
 
 def key_of(cnm: Cnm, section: Sequence[str], chunk: str) -> str:
-    """Return ``x = PFX(M) || C`` (Eq. 4), the text that is indexed.
+    """Return ``x = PFX(M) || C`` (Eq. 4), the text that is indexed, with the ids behind it.
 
     Args:
         cnm: the chunk's.
@@ -27,9 +27,11 @@ def key_of(cnm: Cnm, section: Sequence[str], chunk: str) -> str:
         header_of(cnm),
         "; ".join(cnm.nouns),
         " > ".join(named),
+        chunk,
+        # An embedder that reads only so many tokens need not spend them on words it cannot know.
         " ".join(name for name in cnm.ids for _ in range(ID_REPEATS)),
     ]
-    return "\n".join([*filter(None, parts), chunk])
+    return "\n".join(filter(None, parts))
 
 
 def header_of(cnm: Cnm) -> str:
