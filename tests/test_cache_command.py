@@ -68,3 +68,15 @@ def test_a_cache_that_is_not_there(tmp_path: Path, named: bool) -> None:
         assert "nothing yet" in shown
         assert json.loads(run("--json", XDG_CACHE_HOME=str(tmp_path))[1])["replies"] == 0
     assert list(tmp_path.iterdir()) == []
+
+
+def test_embeddings_are_counted_and_dropped_too(tmp_path: Path) -> None:
+    """Vectors have a line of their own, a number in the JSON, and go when they were not used for long."""
+    path = filled(tmp_path / "c")
+    cache = ReplyCache(path)
+    cache.put_vectors({b"a": bytes(64), b"b": bytes(64)}, "openai/small")
+    cache.close()
+    assert "2 embeddings" in run("--cache", str(path))[1]
+    code, shown, _ = run("--cache", str(path), "--keep-mb", "0", "--json")
+    assert code == 0
+    assert (json.loads(shown)["dropped"], json.loads(shown)["embeddings"]) == (5, 0)

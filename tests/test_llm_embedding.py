@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 
 from mrag_cli.ground.errors import ModelError
+from mrag_cli.parts.embedders import embedder
 from mrag_cli.parts.llm.embedding import embed
 
 
 @contextmanager
-def serving(status: int = 200, *, short: bool = False) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+def serving(
+    status: int = 200, *, short: bool = False, most: int = 99
+) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """Serve OpenAI's embeddings: a text's length and its order, last first; yields address and requests."""
     asked: list[dict[str, Any]] = []
 
@@ -28,10 +31,12 @@ def serving(status: int = 200, *, short: bool = False) -> Iterator[tuple[str, li
             ]
             told: dict[str, Any] = {"object": "list", "model": body["model"], "data": found[::-1]}
             told["usage"] = {"prompt_tokens": 1, "total_tokens": 1}
-            if status != 200:
+            if len(texts) > most:
+                told = {"error": {"message": f"at most {most} texts are taken", "code": None}}
+            elif status != 200:
                 told = {"error": {"message": "Incorrect API key provided: sk-abcdefghijklmnop", "code": None}}
             sent = json.dumps(told).encode()
-            self.send_response(status)
+            self.send_response(400 if len(texts) > most else status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(sent)))
             self.end_headers()
@@ -74,3 +79,13 @@ def test_a_wrong_key_is_an_error_that_shows_no_key(monkeypatch: pytest.MonkeyPat
         with pytest.raises(ModelError, match="check the model's name") as error:
             embed("openai/text-embedding-3-small", ["a"])
     assert "abcdefgh" not in str(error.value)
+
+
+def test_a_provider_that_takes_few_texts_gets_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refusal of too many texts is answered with fewer of them, and no text is lost."""
+    with serving(most=2) as (url, asked):
+        monkeypatch.setenv("OPENAI_API_BASE", url)
+        monkeypatch.setenv("OPENAI_API_KEY", "none")
+        found = embedder("openai/text-embedding-3-small").embed(["a", "bb", "ccc", "dddd"])
+    assert found.shape == (4, 2)
+    assert [body["input"] for body in asked if len(body["input"]) <= 2] == [["a", "bb"], ["ccc", "dddd"]]

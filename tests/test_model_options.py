@@ -3,9 +3,11 @@ from pathlib import Path
 
 import pytest
 
-from mrag_cli.cli.model_options import client, parameters
+from mrag_cli.cli.model_options import client, embedders, parameters
 from mrag_cli.ground.errors import UsageError
+from mrag_cli.parts.embedders import Embedder
 from mrag_cli.parts.llm.client import ClientSettings
+from mrag_cli.parts.llm.kept_embedder import KeptEmbedder
 
 
 @dataclass
@@ -76,3 +78,20 @@ def test_an_address_must_be_one() -> None:
         client(ClientSettings("openai/m", "localhost:8080"), Said(), no_cache=True),
     ):
         raise AssertionError("unreachable")
+
+
+def test_an_embedder_that_costs_something_is_kept(tmp_path: Path) -> None:
+    """Its vectors go into the cache, which is opened with the first such embedder and not before."""
+    with embedders(cache=tmp_path / "cache") as make:
+        assert type(make("fastembed:mini")) is type(make("http://127.0.0.1:1/v1")) is Embedder
+        assert not (tmp_path / "cache").exists()
+        assert type(make("openai/small")) is type(make("http://127.0.0.1:1/v1#small")) is KeptEmbedder
+        assert (tmp_path / "cache").exists()
+
+
+def test_without_a_cache_no_vector_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No file is made, nowhere."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with embedders(no_cache=True) as make:
+        assert type(make("openai/small")) is Embedder
+    assert list(tmp_path.iterdir()) == []
