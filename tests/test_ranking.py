@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,10 +19,11 @@ from kb import (
     vector_of,
 )
 
-from mrag_cli.parts.ranking import Masks, cosines, rank_dense, rank_hybrid, rank_lexical
+from mrag_cli.parts.chop.product import DENSE_BONUS, id_term
+from mrag_cli.parts.ranking import Masks, cosines, products_of, rank_dense, rank_hybrid, rank_lexical
 from mrag_cli.parts.store.manifest import read_manifest
 from mrag_cli.parts.store.snapshot import Place, Snapshot
-from mrag_cli.records.models import Deletion
+from mrag_cli.records.models import Deletion, DocumentGroup
 
 GROUPS = [
     group(
@@ -179,3 +181,33 @@ def test_half_precision_loses_little(tmp_path: Path) -> None:
     assert [one.score for one in ranked] == sorted(half, reverse=True)[:3]
     sizes = [(tmp_path / kind / "segments/1/vectors").stat().st_size for kind in ("whole", "half")]
     assert sizes == [7 * DIMENSION * 4, 7 * DIMENSION * 2]
+
+
+def _of_product(doc: str, product: str, *texts: str) -> DocumentGroup:
+    """Return a CHOP document about one product: each key holds the product's id."""
+    made = group(doc, [(f"{id_term(product)} {text}", f"{product}: {text}") for text in texts])
+    return replace(made, markers=tuple(replace(marker, origin="chop") for marker in made.markers))
+
+
+def test_a_named_product_ranks_its_own_keys_first(tmp_path: Path) -> None:
+    """In an index of CHOP's, the product that a question names decides between equal texts, on both paths."""
+    texts = ("Clean the filter with a brush.", "Charge the battery for two hours.")
+    manuals = [_of_product(f"m{n}", f"Acme X{n}00", *texts) for n in range(1, 5)]
+    build(tmp_path / "kb", manuals, dense=True)
+    snapshot = Snapshot.open(tmp_path / "kb")
+    question = "Acme X300: how do I clean the filter?"
+    products = products_of(snapshot, question)
+    assert products == (id_term("Acme X300"),)
+    assert products_of(snapshot, "How do I clean the filter?") == ()
+    vector = embedder().embed(["clean the filter"])[0]
+    by_terms = rank_lexical(snapshot, question, 8, None, products)
+    by_vectors = rank_dense(snapshot, vector, 8, None, None, products)
+    by_both, _ = rank_hybrid(snapshot, question, vector, 8, products=products)
+    for found in (by_terms, by_vectors, by_both):
+        assert snapshot.segments[0].marker(found[0].place.row).doc == "m3"
+    assert "filter" in snapshot.segments[0].marker(by_terms[0].place.row).value
+    plain = rank_dense(snapshot, vector, 8)
+    gained = {one.place: one.score for one in by_vectors}
+    for one in plain:
+        own = snapshot.segments[0].marker(one.place.row).doc == "m3"
+        assert gained[one.place] == pytest.approx(one.score + (DENSE_BONUS if own else 0), abs=1e-6)

@@ -11,17 +11,15 @@ without a second index of units. Only the first `refine.CONSIDERED` markers brin
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mrag_cli.parts.ranking import Ranked, checked, cosines, term_weight
+from mrag_cli.parts.ranking import Ranked, checked, cosines, term_counts, term_weight
 from mrag_cli.parts.refine import CONSIDERED, Candidates, Steps, refine
 from mrag_cli.parts.store.layout import ARRAYS_FILE
 from mrag_cli.parts.store.snapshot import Place
-from mrag_cli.parts.terms import query_terms
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,6 +83,7 @@ class QuestionPages:
         scale: how the question's ranking makes one score of the two paths'.
         vector: the question's vector, or None for lexical ranking.
         masks: which markers a filter lets through, or None for all.
+        products: ids of the products that the question names.
     """
 
     def __init__(
@@ -94,15 +93,17 @@ class QuestionPages:
         scale: Scale,
         vector: NDArray[np.float32] | None = None,
         masks: Masks | None = None,
+        products: Sequence[str] = (),
     ) -> None:
         self.total = snapshot.live_markers
         self._snapshot = snapshot
         self._scale = scale
         self._vector = vector
         self._masks = masks
+        self._products = products
         self._terms = [
             (term.encode(), weight)
-            for term, repeated in Counter(query_terms(question)).items()
+            for term, repeated in term_counts(question, products).items()
             if (weight := term_weight(snapshot, term, repeated)) is not None
         ]
         self._values: dict[Place, str] = {}
@@ -177,7 +178,7 @@ class QuestionPages:
         parts *= self._scale.terms
         scores = parts.sum(axis=1)
         if self._vector is not None:
-            found = cosines(self._snapshot, self._vector, places)
+            found = cosines(self._snapshot, self._vector, places, self._products)
             scores = scores + np.maximum(found, 0) * self._scale.vectors
         return Candidates(list(places), scores, parts)
 
@@ -225,7 +226,9 @@ class QuestionPages:
         """Return markers as a ranking has them, with the scores of its paths and without a place in it."""
         by_vectors_alone = self._scale.vectors and not self._scale.terms
         lexical = [0.0] * len(places) if by_vectors_alone else self._all_parts(places).sum(axis=1).tolist()
-        dense = None if self._vector is None else cosines(self._snapshot, self._vector, places)
+        dense = (
+            None if self._vector is None else cosines(self._snapshot, self._vector, places, self._products)
+        )
         return [
             Ranked(place, 0.0, lexical[number], dense[number] if dense else None)
             for number, place in enumerate(places)

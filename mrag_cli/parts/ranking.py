@@ -62,14 +62,30 @@ class Masks(NamedTuple):
     by_segment: tuple[NDArray[np.bool_] | None, ...]
 
 
-def lexical_scores(snapshot: Snapshot, question: str) -> list[NDArray[np.float32]]:
+def products_of(snapshot: Snapshot, question: str) -> tuple[str, ...]:
+    """Return the ids of the products that a question names, in an index of CHOP's; they count as terms."""
+    if not any("chop" in segment.entry.origins for segment in snapshot.segments):
+        return ()
+    from mrag_cli.parts.named_products import named_products
+
+    return named_products(snapshot, question)
+
+
+def term_counts(question: str, products: Sequence[str] = ()) -> Counter[str]:
+    """Return the terms that a question is ranked by, each with how often it counts."""
+    return Counter([*query_terms(question), *products])
+
+
+def lexical_scores(
+    snapshot: Snapshot, question: str, products: Sequence[str] = ()
+) -> list[NDArray[np.float32]]:
     """Return each marker's BM25 score: for each segment float32, (markers,); dead markers have 0.
 
     A marker's score is that of its best key. Sums run over the question's terms in order, so that equal
     keys get equal bits whatever segments they are in.
     """
     scores = [np.zeros(segment.entry.rows.keys, np.float32) for segment in snapshot.segments]
-    for term, repeated in Counter(query_terms(question)).items():
+    for term, repeated in term_counts(question, products).items():
         weight = term_weight(snapshot, term, repeated)
         if weight is None:
             continue
@@ -118,9 +134,11 @@ def _of_markers(segment: Segment, scores: NDArray[np.float32], nothing: float) -
     return scores
 
 
-def rank_lexical(snapshot: Snapshot, question: str, count: int, masks: Masks | None = None) -> list[Ranked]:
+def rank_lexical(
+    snapshot: Snapshot, question: str, count: int, masks: Masks | None = None, products: Sequence[str] = ()
+) -> list[Ranked]:
     """Return the ``count`` best markers by BM25; markers with score 0 are never among them."""
-    scores = _masked(lexical_scores(snapshot, question), masks, 0)
+    scores = _masked(lexical_scores(snapshot, question, products), masks, 0)
     return [Ranked(place, score, score, None) for place, score in _best(snapshot, scores, count)]
 
 
@@ -134,8 +152,9 @@ def rank_dense(
     count: int,
     masks: Masks | None = None,
     near: Near | None = None,
+    products: Sequence[str] = (),
 ) -> list[Ranked]:
-    """Return the ``count`` best markers by cosine.
+    """Return the ``count`` best markers by cosine, raised for keys of the products that a question names.
 
     Args:
         snapshot: an index with vectors.
@@ -143,24 +162,33 @@ def rank_dense(
         count: how many.
         masks: which markers may be among them.
         near: what approximate search found; without it, or where it fell short, search is exact.
+        products: ids of the products that the question names; search is exact where there are some.
     """
+    near = None if products else near
     places: list[Place] = []
     for number, segment in enumerate(snapshot.segments):
         rows = _near_markers(segment, near[number], count) if near and masks is None else None
         if rows is None:
-            rows = _nearest(segment, vector, count, masks.by_segment[number] if masks else None)
+            rows = _nearest(segment, vector, count, masks.by_segment[number] if masks else None, products)
         places.extend(Place(number, row) for row in rows.tolist())
-    exact = cosines(snapshot, vector, places)
+    exact = cosines(snapshot, vector, places, products)
     return [Ranked(place, score, 0.0, score) for place, score in ordered(snapshot, places, exact, count)]
 
 
 def _nearest(
-    segment: Segment, vector: NDArray[np.float32], count: int, mask: NDArray[np.bool_] | None
+    segment: Segment,
+    vector: NDArray[np.float32],
+    count: int,
+    mask: NDArray[np.bool_] | None,
+    products: Sequence[str],
 ) -> NDArray[np.int64]:
     """Return the markers that may be among the ``count`` best, by exact search."""
     if not segment.entry.rows.keys:
         return np.empty(0, np.int64)
-    scores = _of_markers(segment, segment.products(vector), -np.inf)
+    scores = segment.products(vector)
+    if products:
+        scores = scores + _bonus(segment, products)
+    scores = _of_markers(segment, scores, -np.inf)
     if mask is not None:
         scores[~mask] = -np.inf
     rows = np.flatnonzero(scores > -np.inf)
@@ -181,8 +209,19 @@ def _near_markers(segment: Segment, keys: NDArray[np.int64] | None, count: int) 
     return rows if len(rows) >= min(count, segment.entry.live(MARKERS)) else None
 
 
-def cosines(snapshot: Snapshot, vector: NDArray[np.float32], places: Sequence[Place]) -> list[float]:
+def _bonus(segment: Segment, products: Sequence[str]) -> NDArray[np.float32]:
+    from mrag_cli.parts.named_products import bonus
+
+    with checked(segment):
+        return bonus(segment, products)
+
+
+def cosines(
+    snapshot: Snapshot, vector: NDArray[np.float32], places: Sequence[Place], products: Sequence[str] = ()
+) -> list[float]:
     """Return the cosine of each marker's best key, the same to the last bit wherever the marker is stored.
+
+    Keys of the products that a question names have theirs raised.
 
     A matrix product rounds differently with the number of its rows; a sum over each row does not.
     """
@@ -192,15 +231,19 @@ def cosines(snapshot: Snapshot, vector: NDArray[np.float32], places: Sequence[Pl
     rows = np.array([place.row for place in places], np.int64)
     for number, segment in enumerate(snapshot.segments):
         own = np.flatnonzero(by_segment == number)
+        gains = _bonus(segment, products) if products and len(own) else None
         for start in range(0, len(own), _BLOCK):
             block = own[start : start + _BLOCK]
             with checked(segment):
-                found[block] = _best_products(segment, rows[block], wide)
+                found[block] = _best_products(segment, rows[block], wide, gains)
     return [float(score) for score in found]
 
 
 def _best_products(
-    segment: Segment, rows: NDArray[np.int64], wide: NDArray[np.float64]
+    segment: Segment,
+    rows: NDArray[np.int64],
+    wide: NDArray[np.float64],
+    gains: NDArray[np.float32] | None,
 ) -> NDArray[np.float64]:
     starts = segment.first_keys[rows].astype(np.int64)
     sizes = segment.first_keys[rows + 1].astype(np.int64) - starts
@@ -209,6 +252,8 @@ def _best_products(
     firsts = np.cumsum(sizes) - sizes
     keys = np.arange(int(sizes.sum())) + np.repeat(starts - firsts, sizes)
     products: NDArray[np.float64] = (segment.vectors[keys].astype(np.float64) * wide).sum(axis=1)
+    if gains is not None:
+        products += gains[keys]
     return products if len(keys) == len(rows) else np.maximum.reduceat(products, firsts)
 
 
@@ -221,6 +266,7 @@ def rank_hybrid(
     *,
     fusion: str = "sum",
     near: Near | None = None,
+    products: Sequence[str] = (),
 ) -> tuple[list[Ranked], Scale]:
     """Return the ``count`` best markers by both paths together, and how their scores were made.
 
@@ -228,12 +274,12 @@ def rank_hybrid(
     each is divided by its maximum; ``rrf`` adds ``1 / (60 + rank)``, no sum of scores, so its scale is 0.
     """
     size = max(count, _POOL)
-    lexical = _masked(lexical_scores(snapshot, question), masks, 0)
+    lexical = _masked(lexical_scores(snapshot, question, products), masks, 0)
     by_terms = _best(snapshot, lexical, size)
-    by_vectors = rank_dense(snapshot, vector, size, masks, near)
+    by_vectors = rank_dense(snapshot, vector, size, masks, near, products)
     places = list(dict.fromkeys([place for place, _ in by_terms] + [ranked.place for ranked in by_vectors]))
     term_scores = [float(lexical[place.segment][place.row]) for place in places]
-    vector_scores = cosines(snapshot, vector, places)
+    vector_scores = cosines(snapshot, vector, places, products)
     scale = Scale(0, 0)
     if fusion == "rrf":
         term_ranks = {place: rank for rank, (place, _) in enumerate(by_terms, 1)}

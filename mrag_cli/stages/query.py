@@ -9,7 +9,7 @@ from mrag_cli.parts.costs import costs
 from mrag_cli.parts.filters import Filters
 from mrag_cli.parts.packing import Evidence, Packed, Sealed, pack
 from mrag_cli.parts.pages import QuestionPages, refined
-from mrag_cli.parts.ranking import Ranked, Scale, rank_dense, rank_hybrid, rank_lexical
+from mrag_cli.parts.ranking import Ranked, Scale, products_of, rank_dense, rank_hybrid, rank_lexical
 from mrag_cli.parts.refine import Steps
 from mrag_cli.parts.store.graph import Graphs
 
@@ -169,8 +169,9 @@ class Query:
             return
         if self._retriever == "bm25":
             for question in questions:
-                ranking = rank_lexical(self._snapshot, question, self._count, self._masks)
-                yield self._refined(ranking, question, Scale(1, 0), None)
+                products = products_of(self._snapshot, question)
+                ranking = rank_lexical(self._snapshot, question, self._count, self._masks, products)
+                yield self._refined(ranking, question, products, Scale(1, 0), None)
             return
         vectors = self._embed(asked)
         near = self._graphs.nearest(vectors, self._count) if self._graphs else None
@@ -184,22 +185,29 @@ class Query:
             yield self._rank(question, vectors[number], found)
 
     def _rank(self, question: str, vector: NDArray[np.float32], near: Near | None) -> Sequence[Ranked]:
-        snapshot, masks = self._snapshot, self._masks
+        snapshot, masks, count = self._snapshot, self._masks, self._count
+        products = products_of(snapshot, question)
         if self._retriever == "dense":
-            ranking, scale = rank_dense(snapshot, vector, self._count, masks, near), Scale(0, 1)
+            ranking, scale = rank_dense(snapshot, vector, count, masks, near, products), Scale(0, 1)
         else:
+            fusion = self._settings.fusion
             ranking, scale = rank_hybrid(
-                snapshot, question, vector, self._count, masks, fusion=self._settings.fusion, near=near
+                snapshot, question, vector, count, masks, fusion=fusion, near=near, products=products
             )
-        return self._refined(ranking, question, scale, vector)
+        return self._refined(ranking, question, products, scale, vector)
 
     def _refined(
-        self, ranking: list[Ranked], question: str, scale: Scale, vector: NDArray[np.float32] | None
+        self,
+        ranking: list[Ranked],
+        question: str,
+        products: Sequence[str],
+        scale: Scale,
+        vector: NDArray[np.float32] | None,
     ) -> Sequence[Ranked]:
         steps = self._settings.steps
         if steps is None:
             return ranking
-        pages = QuestionPages(self._snapshot, question, scale, vector, self._masks)
+        pages = QuestionPages(self._snapshot, question, scale, vector, self._masks, products)
         return refined(ranking, question, pages, steps)
 
     def _marker(self, ranked: Ranked) -> Marker:
