@@ -298,6 +298,8 @@ def test_pieces_of_several_dimensions_are_an_error() -> None:
         ("openai/small", "openai/small", "openai/small"),
         ("http://new:1/v1#small", "http://old:2/v1#small", "http://new:1/v1#small"),
         ("fastembed:/here/mini", "fastembed:/there/mini/", "fastembed:/here/mini"),
+        ("fastembed:/here/mini", "fastembed:mini/", "fastembed:/here/mini"),
+        ("fastembed:mini", "fastembed:../mini", "fastembed:mini"),
     ],
 )
 def test_the_same_model_elsewhere_is_the_same(wanted: str | None, built_with: str, asked: str) -> None:

@@ -152,7 +152,7 @@ def identity(spec: str) -> str:
         model = urlsplit(spec).fragment
         return f"#{model}" if model else spec
     if spec.startswith("fastembed:"):
-        return "fastembed:" + spec.rstrip("/").rsplit("/", 1)[-1]
+        return "fastembed:" + spec.removeprefix("fastembed:").rstrip("/").rsplit("/", 1)[-1]
     return spec
 
 
