@@ -317,7 +317,7 @@ def retrieval(data: Path, chosen: argparse.Namespace) -> None:
         + "---|" * 11
     )
     for method, made in methods.items():
-        if chosen.methods and not any(part in method for part in chosen.methods.split(",")):
+        if chosen.methods and not any(part in method for part in chosen.methods.split(";")):
             continue
         with tempfile.TemporaryDirectory() as scratch:
             parts, of = made()
@@ -373,7 +373,7 @@ def main() -> None:
     parser.add_argument("--titles", default="T")
     parser.add_argument("--separate", action="store_true")
     parser.add_argument("--embedder")
-    parser.add_argument("--methods", help="parts of the methods' names, with commas")
+    parser.add_argument("--methods", help="parts of the methods' names, with ; between")
     parser.add_argument("--halves", action="store_true")
     parser.add_argument("--refined", action="store_true", help="with the default refinements of the ranking")
     chosen = parser.parse_args()
