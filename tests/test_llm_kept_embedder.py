@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from command import run
 from embedding_server import Given, Post, faithful, serving
 from hypothesis import given
 from hypothesis import strategies as st
-from kb import Silent, embedder, files_of, group, mrag, settings, stream_file, vector_of
+from kb import Silent, embedder, files_of, group, settings, stream_file, vector_of
 
 from mrag_cli.ground.errors import ModelError
 from mrag_cli.parts.embedders import Embedder
@@ -150,15 +151,14 @@ def test_a_killed_build_embeds_nothing_again(tmp_path: Path) -> None:
         killed.wait(30)
         hanging[0] = False
         before = [text for post in posts[:2] for text in post.texts]
-        done = mrag(*build, "-o", tmp_path / "kb")
-        assert done.returncode == 0, done.stderr
+        run(*build, "-o", tmp_path / "kb")
         after = [text for post in posts[3:] for text in post.texts]
         assert sorted(before + after) == sorted(key for key, _ in entries)
 
         requests = len(posts)
-        assert mrag(*build, "-o", tmp_path / "again").returncode == 0
+        run(*build, "-o", tmp_path / "again")
         assert len(posts) == requests
-        assert mrag(*build[:-2], "--no-cache", "-o", tmp_path / "fresh").returncode == 0
+        run(*build[:-2], "--no-cache", "-o", tmp_path / "fresh")
         assert len(posts) > requests
     (name,) = (name for name in files_of(tmp_path / "again") if name.endswith("/vectors"))
     assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "fresh" / name).read_bytes()
