@@ -392,7 +392,7 @@ def test_the_units_own_words_can_be_packed(kb: Path) -> None:
 
 
 def test_a_damaged_index_can_be_overwritten_and_stays_until_then(kb: Path) -> None:
-    """--overwrite replaces an index whose manifest cannot be read; a build that fails removes nothing of it."""
+    """--overwrite replaces an index that cannot be read; a build that fails removes nothing of it."""
     (kb / "manifest.json").write_text("damaged", "utf-8")
     records = _lines(*_document("new", "Entirely new."))
     _run("index", "-o", kb, given=records, code=13)
