@@ -6,7 +6,7 @@ CNM = Cnm("coffee machine", ("coffee machine filter",), "Orla X10", 0.9, "Orla X
 
 
 def test_a_key_is_the_prefix_before_the_chunk() -> None:
-    """Category, model, nouns, the headings that the nouns do not say, come before the text, the ids behind it."""
+    """Category, model, nouns and further headings come before the text, the ids behind it."""
     key = key_of(CNM, ("Care", "Filter"), "Rinse it.")
     ids = " ".join([id_term("Orla X10")] * ID_REPEATS)
     assert key == f"[coffee machine: Orla X10]\ncoffee machine filter\nCare\nRinse it.\n{ids}"

@@ -1,4 +1,4 @@
-"""Synthetic markers of real shape: keys of about 20 tokens, values of about 60, words as frequent as in English.
+"""Synthetic markers of real shape: keys of about 20 tokens, values of about 60, English word counts.
 
 The words are tokens of the encoding's own vocabulary, whose order is roughly that of their frequency; the
 tail is made of pairs of them. Everything follows from a seed.
@@ -18,14 +18,17 @@ _VOCABULARY = 200_000
 _KEY_WORDS = 17
 _VALUE_WORDS = 50
 _EXPONENT = 1.07
-_FUNCTION_WORDS = "the of and to in a is that for it as was with be by on not he i this are or his from".split()
+_FUNCTION_WORDS = (
+    "the of and to in a is that for it as was with be by on not he i this are or his from".split()
+)
 
 
 @lru_cache(maxsize=1)
 def vocabulary() -> list[str]:
     """Return the words, the most frequent first."""
     tokens = [encoding().decode([number]) for number in range(256, 60_000)]
-    simple = [token[1:] for token in tokens if token[0] == " " and token[1:].isascii() and token[1:].isalpha()]
+    bare = [token[1:] for token in tokens if token[0] == " "]
+    simple = [token for token in bare if token.isascii() and token.isalpha()]
     words = list(dict.fromkeys([*_FUNCTION_WORDS, *(word.lower() for word in simple if len(word) > 1)]))
     choose = np.random.default_rng(1)
     first, second = choose.integers(500, len(words), (2, _VOCABULARY - len(words)))
@@ -67,7 +70,9 @@ def stream(markers: int, name: str = "doc", seed: int = 2) -> Iterator[bytes]:
 
 def _document(doc: str, found: list[str], values: list[str]) -> Iterator[bytes]:
     units = [" ".join(values[at : at + 2]) for at in range(0, len(values), 2)]
-    yield _line({"type": "document", "format": 1, "doc": doc, "sha256": doc, "title": doc, "units": len(units)})
+    yield _line(
+        {"type": "document", "format": 1, "doc": doc, "sha256": doc, "title": doc, "units": len(units)}
+    )
     for number, text in enumerate(units, 1):
         yield _line({"type": "unit", "doc": doc, "unit": number, "text": text})
     for number, (key, value) in enumerate(zip(found, values, strict=True)):
