@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mrag_cli.parts.ranking import Masks, Scale
-    from mrag_cli.parts.store.segment import Segment
     from mrag_cli.parts.store.snapshot import Snapshot
 
 CONTEXT = 0.7
@@ -107,12 +106,14 @@ class QuestionPages:
             if (weight := term_weight(snapshot, term, repeated)) is not None
         ]
         self._values: dict[Place, str] = {}
+        self._known_parts: dict[Place, NDArray[np.float64]] = {}
+        self._known_postings: dict[tuple[int, int], tuple[NDArray[np.uint32], NDArray[np.float32]]] = {}
 
     def value(self, place: Place) -> str:
         """Return a marker's value."""
         found = self._values.get(place)
         if found is None:
-            found = self._values[place] = self._snapshot.segments[place.segment].marker(place.row).value
+            found = self._values[place] = self._snapshot.segments[place.segment].value(place.row)
         return found
 
     def page(self, place: Place) -> int:
@@ -235,15 +236,20 @@ class QuestionPages:
         ]
 
     def _all_parts(self, places: Sequence[Place]) -> NDArray[np.float64]:
-        parts = np.zeros((len(places), len(self._terms)))
-        for number, segment in enumerate(self._snapshot.segments):
-            own = [index for index, place in enumerate(places) if place.segment == number]
+        """Return what each term gives to each marker: float64, (markers, terms); each is computed once."""
+        new = [place for place in dict.fromkeys(places) if place not in self._known_parts]
+        for number in range(len(self._snapshot.segments)):
+            own = [place for place in new if place.segment == number]
             if own:
-                parts[own] = self._parts(segment, np.array([places[index].row for index in own]))
-        return parts
+                found = self._parts(number, np.array([place.row for place in own]))
+                self._known_parts.update(zip(own, found, strict=True))
+        if not places:
+            return np.zeros((0, len(self._terms)))
+        return np.array([self._known_parts[place] for place in places])
 
-    def _parts(self, segment: Segment, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _parts(self, number: int, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return what each term gives to the best key of each marker: float64, (markers, terms)."""
+        segment = self._snapshot.segments[number]
         with checked(segment):
             starts = segment.first_keys[rows].astype(np.int64)
             sizes = segment.first_keys[rows + 1].astype(np.int64) - starts
@@ -252,8 +258,8 @@ class QuestionPages:
         firsts = np.cumsum(sizes) - sizes
         keys = np.arange(int(sizes.sum())) + np.repeat(starts - firsts, sizes)
         found = np.zeros((len(keys), len(self._terms)))
-        for column, (term, weight) in enumerate(self._terms):
-            of_term, weights = segment.postings.of(term)
+        for column, (_, weight) in enumerate(self._terms):
+            of_term, weights = self._postings(number, column)
             if len(of_term):
                 places = np.minimum(np.searchsorted(of_term, keys), len(of_term) - 1)
                 has = of_term[places] == keys
@@ -266,6 +272,13 @@ class QuestionPages:
             for first, size in zip(firsts.tolist(), sizes.tolist(), strict=True)
         ]
         return found[best]
+
+    def _postings(self, number: int, column: int) -> tuple[NDArray[np.uint32], NDArray[np.float32]]:
+        found = self._known_postings.get((number, column))
+        if found is None:
+            found = self._snapshot.segments[number].postings.of(self._terms[column][0])
+            self._known_postings[number, column] = found
+        return found
 
 
 def _among(keys: NDArray[np.uint32], rows: NDArray[np.uint32]) -> NDArray[np.bool_]:

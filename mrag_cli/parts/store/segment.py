@@ -257,6 +257,13 @@ class Segment:
         """Return a document record."""
         return self._record(DOCUMENTS, row, read_document)
 
+    def value(self, row: int) -> str:
+        """Return the value of a marker, which takes less than reading its record."""
+        value = self._object(MARKERS, row).get("value")
+        if type(value) is not str:
+            raise self.corrupt(f"{MARKERS}.jsonl", f"row {row} is not a record")
+        return value
+
     def document_id(self, row: int) -> str:
         """Return the id of a document, which takes less than reading its record."""
         doc = self._object(DOCUMENTS, row).get("doc")
