@@ -61,7 +61,7 @@ def verify(
     recall: Annotated[
         bool, typer.Option("--recall", help="Also compare hnswlib's graphs with exact search.")
     ] = False,
-    ef: Annotated[int | None, typer.Option(min=1, help="Search width for --recall; default 100.")] = None,
+    ef: Annotated[int | None, typer.Option(min=1, help="Search width for --recall; default 200.")] = None,
     quiet: Quiet = False,
 ) -> None:
     """Check that every byte of an index is as it was written; name the files that are not.

@@ -112,7 +112,7 @@ def query(
     ] = False,
     ef: Annotated[
         int | None,
-        typer.Option(min=1, help="Search width of hnswlib's graphs; default 100 with --batch, else exact."),
+        typer.Option(min=1, help="Search width of hnswlib's graphs; default 200 with --batch, else exact."),
     ] = None,
     threads: Annotated[int, typer.Option(min=1, help="For searching hnswlib's graphs with --batch.")] = 1,
     batch: Annotated[

@@ -166,12 +166,14 @@ def rank_dense(
     """
     near = None if products else near
     places: list[Place] = []
+    exact: list[float] = []
+    wide = vector.astype(np.float64)
     for number, segment in enumerate(snapshot.segments):
         rows = _near_markers(segment, near[number], count) if near and masks is None else None
         if rows is None:
             rows = _nearest(segment, vector, count, masks.by_segment[number] if masks else None, products)
-        places.extend(Place(number, row) for row in rows.tolist())
-    exact = cosines(snapshot, vector, places, products)
+        places.extend([Place(number, row) for row in rows.tolist()])
+        exact.extend(_cosines_of(segment, rows, wide, products).tolist())
     return [Ranked(place, score, 0.0, score) for place, score in ordered(snapshot, places, exact, count)]
 
 
@@ -202,7 +204,9 @@ def _near_markers(segment: Segment, keys: NDArray[np.int64] | None, count: int) 
     """Return the live markers of the keys; None when they are too few for an answer."""
     if keys is None:
         return None
-    rows = np.unique(np.searchsorted(segment.first_keys, keys, side="right") - 1)
+    rows = np.sort(keys)
+    if segment.entry.rows.keys != segment.entry.rows.markers:
+        rows = np.unique(np.searchsorted(segment.first_keys, rows, side="right") - 1)
     if segment.live_markers is not None:
         with checked(segment):
             rows = rows[segment.live_markers[rows]]
@@ -231,12 +235,19 @@ def cosines(
     rows = np.array([place.row for place in places], np.int64)
     for number, segment in enumerate(snapshot.segments):
         own = np.flatnonzero(by_segment == number)
-        gains = _bonus(segment, products) if products and len(own) else None
-        for start in range(0, len(own), _BLOCK):
-            block = own[start : start + _BLOCK]
-            with checked(segment):
-                found[block] = _best_products(segment, rows[block], wide, gains)
+        found[own] = _cosines_of(segment, rows[own], wide, products)
     return [float(score) for score in found]
+
+
+def _cosines_of(
+    segment: Segment, rows: NDArray[np.int64], wide: NDArray[np.float64], products: Sequence[str]
+) -> NDArray[np.float64]:
+    gains = _bonus(segment, products) if products and len(rows) else None
+    found = np.empty(len(rows))
+    for start in range(0, len(rows), _BLOCK):
+        with checked(segment):
+            found[start : start + _BLOCK] = _best_products(segment, rows[start : start + _BLOCK], wide, gains)
+    return found
 
 
 def _best_products(
@@ -245,9 +256,12 @@ def _best_products(
     wide: NDArray[np.float64],
     gains: NDArray[np.float32] | None,
 ) -> NDArray[np.float64]:
+    if segment.entry.rows.keys == segment.entry.rows.markers:  # a key a marker: their rows are the same
+        alone: NDArray[np.float64] = (segment.vectors[rows].astype(np.float64) * wide).sum(axis=1)
+        return alone if gains is None else alone + gains[rows]
     starts = segment.first_keys[rows].astype(np.int64)
     sizes = segment.first_keys[rows + 1].astype(np.int64) - starts
-    if not len(rows) or sizes.min() < 1 or sizes.max() > segment.entry.rows.keys:
+    if sizes.min() < 1 or sizes.max() > segment.entry.rows.keys:
         raise IndexError
     firsts = np.cumsum(sizes) - sizes
     keys = np.arange(int(sizes.sum())) + np.repeat(starts - firsts, sizes)

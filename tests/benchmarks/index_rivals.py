@@ -207,7 +207,7 @@ def dense_batch(index: str, count: str) -> None:
     direct.load_index(str(segment.folder / GRAPH), max_elements=segment.entry.rows.keys)
     figures: dict[str, float] = {}
     exact = [rank_dense(snapshot, vector, 10)[:10] for vector in islice(asked, 100)]
-    for ef in (50, DEFAULT_EF, 200):
+    for ef in (50, 100, DEFAULT_EF):
         direct.set_ef(ef)
         figures[f"hnswlib ef {ef}"] = len(asked) / min(
             _timed(lambda: direct.knn_query(asked, k=10, num_threads=1))[1] for _ in range(3)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SMALLEST_GRAPH = 50_000
 """Keys below which exact search is fast enough to make a graph pointless."""
-DEFAULT_EF = 100
+DEFAULT_EF = 200
 """hnswlib's search width where none is asked for."""
 _LINKS = 16
 _EF_CONSTRUCTION = 200
