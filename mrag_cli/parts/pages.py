@@ -188,24 +188,23 @@ class QuestionPages:
 
         Markers that are not among ``places`` come after those that bring them, in the document's order.
         """
-        units: dict[Place, tuple[Place, ...]] = {}
-        unit_of: dict[Place, Place] = {}
+        unit_of: dict[Place, int] = {}
+        firsts: list[int] = []
         for place in places:
             if place in unit_of:
                 continue
             members = self._unit(place)
             if members:
-                units[members[0]] = members
-                unit_of.update((member, members[0]) for member in members)
+                unit_of.update((member, len(firsts)) for member in members)
+                firsts.append(len(unit_of) - len(members))
+        if not firsts:
+            return {}
+        # a unit's markers stand together in `every`, so that one product over each run is one over each unit
         every = list(unit_of)
-        row_of = {place: number for number, place in enumerate(every)}
         weights = np.array([weight for _, weight in self._terms], np.float64)
-        shares = self._all_parts(every) / weights
-        lifts = {}
-        for first, members in units.items():
-            rest = np.prod(1 - shares[[row_of[member] for member in members]], axis=0)
-            lifts[first] = float(((1 - rest) * weights).sum()) * self._scale.terms * CONTEXT
-        return {place: lifts[unit_of[place]] for place in every}
+        rest = np.multiply.reduceat(1 - self._all_parts(every) / weights, firsts, axis=0)
+        lifts = (((1 - rest) * weights).sum(axis=1) * (self._scale.terms * CONTEXT)).tolist()
+        return {place: lifts[unit] for place, unit in unit_of.items()}
 
     def _unit(self, place: Place) -> tuple[Place, ...]:
         """Return the markers cut from the same unit as a marker, in order; none if it was not cut."""

@@ -208,7 +208,7 @@ class Query:
         if steps is None:
             return ranking
         pages = QuestionPages(self._snapshot, question, scale, vector, self._masks, products)
-        return refined(ranking, question, pages, steps)
+        return refined(ranking, question, pages, steps)[: self._count]
 
     def _marker(self, ranked: Ranked) -> Marker:
         return self._snapshot.segments[ranked.place.segment].marker(ranked.place.row)
