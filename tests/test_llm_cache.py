@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mrag_cli.ground.errors import MragError
@@ -35,6 +35,7 @@ def test_a_reply_comes_back_as_it_was_put(tmp_path: Path) -> None:
 
 
 @settings(max_examples=50, deadline=None)
+@example(text="\ud800 half a character")
 @given(text=st.text(alphabet=st.characters()))
 def test_any_text_survives(text: str) -> None:
     """No character a model can send is lost, lone surrogates included."""

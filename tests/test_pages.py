@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kb import Entry, ask, build, embedder, group, ranking, update
 
 from mrag_cli.parts.filters import Filters
-from mrag_cli.parts.pages import CONTEXT, QuestionPages, refined
+from mrag_cli.parts.pages import CONTEXT, QuestionPages, code, place_of, refined
 from mrag_cli.parts.ranking import Scale, cosines, rank_dense, rank_hybrid, rank_lexical
 from mrag_cli.parts.refine import AGAIN, BRIDGE, TITLE, TYPE, Steps
 from mrag_cli.parts.store.manifest import read_manifest
@@ -72,9 +72,11 @@ def values(index: Path, places: Any) -> list[str]:
 def test_members_are_the_live_markers_of_a_page_in_order(index: Path) -> None:
     """A page's markers come from all segments by (doc, position), without dead ones."""
     found = pages(index).members(page_hash("Anna Brack"))
-    assert values(index, found) == ["She was born in 1871.", "She lived in Holm."]
+    assert values(index, map(place_of, found)) == ["She was born in 1871.", "She lived in Holm."]
     assert {pages(index).page(place) for place in found} == {page_hash("Anna Brack")}
-    assert values(index, pages(index).members(page_hash("Holm"))) == ["Holm lies on the Lenne."]
+    assert values(index, map(place_of, pages(index).members(page_hash("Holm")))) == [
+        "Holm lies on the Lenne."
+    ]
     assert list(pages(index).members(page_hash("Nobody"))) == []
     assert list(pages(index).members(0)) == []
 
@@ -108,7 +110,7 @@ def test_a_look_gives_each_marker_the_terms_of_its_best_key(index: Path) -> None
     by_place = {one.place: one.score for one in rank_lexical(snapshot, "Where is the home of the ferry?", 99)}
     assert list(found.places) == places
     assert found.parts.shape == (4, 2)
-    np.testing.assert_allclose(found.scores, [by_place.get(place, 0) for place in places], atol=1e-6)
+    np.testing.assert_allclose(found.scores, [by_place.get(place_of(one), 0) for one in places], atol=1e-6)
     np.testing.assert_allclose(found.scores, found.parts.sum(axis=1))
     assert found.scores[2] == 0 < found.scores[3]
     assert seen.look([]).parts.shape == (0, 2)
@@ -121,23 +123,24 @@ def test_a_look_of_hybrid_pages_adds_the_cosines(index: Path) -> None:
     ranking, scale = rank_hybrid(snapshot, QUESTION, vector, 99)
     seen = QuestionPages(snapshot, QUESTION, scale, vector)
     places = [one.place for one in ranking]
-    np.testing.assert_allclose(seen.look(places).scores, [one.score for one in ranking], atol=1e-6)
+    looked = seen.look([code(place) for place in places])
+    np.testing.assert_allclose(looked.scores, [one.score for one in ranking], atol=1e-6)
     assert min(cosines(snapshot, vector, places)) < 0
 
 
 def test_a_question_of_unknown_words_looks_at_nothing(index: Path) -> None:
     """No term of the question is in the index: no part, no score."""
-    found = pages(index, "zebra").look([Place(0, 0)])
+    found = pages(index, "zebra").look([code(Place(0, 0))])
     assert found.parts.shape == (1, 0)
     assert found.scores.tolist() == [0]
-    assert pages(index, "zebra").contexts([Place(0, 0)]) == {}
+    assert pages(index, "zebra").contexts([code(Place(0, 0))]) == {}
 
 
 def test_without_steps_a_ranking_is_unchanged(index: Path) -> None:
     """With every step off the ranking is the one that was given, scores included."""
     ranking = rank_lexical(Snapshot.open(index), QUESTION, 99)
-    assert refined(ranking, QUESTION, pages(index), NOTHING) == ranking
-    assert refined([], QUESTION, pages(index), Steps()) == []
+    assert refined(ranking, QUESTION, pages(index), NOTHING, 99) == ranking
+    assert refined([], QUESTION, pages(index), Steps(), 99) == []
 
 
 def test_a_marker_that_is_bridged_in_comes_with_its_scores(index: Path) -> None:
@@ -145,7 +148,7 @@ def test_a_marker_that_is_bridged_in_comes_with_its_scores(index: Path) -> None:
     question = "Who founded the ferry?"
     ranking = rank_lexical(Snapshot.open(index), question, 99)
     assert len(ranking) == 2
-    found = refined(ranking, question, pages(index, question), only("bridge"))
+    found = refined(ranking, question, pages(index, question), only("bridge"), 99)
     assert [one.place for one in found[:1]] == [ranking[0].place]
     brought = [one for one in found if one.place not in {given.place for given in ranking}]
     assert values(index, [one.place for one in brought]) == ["She was born in 1871.", "She lived in Holm."]
@@ -167,7 +170,7 @@ def test_a_bridge_in_a_dense_ranking_brings_cosines(index: Path) -> None:
     ranking = rank_dense(snapshot, vector, 1)
     assert values(index, [ranking[0].place]) == ["The ferry was founded by Anna Brack."]
     seen = QuestionPages(snapshot, question, Scale(0, 1), vector)
-    found = refined(ranking, question, seen, only("bridge"))
+    found = refined(ranking, question, seen, only("bridge"), 99)
     assert len(found) == 3
     expected = cosines(snapshot, vector, [one.place for one in found])
     assert [one.dense for one in found] == pytest.approx(expected)
@@ -180,7 +183,7 @@ def test_a_bridge_in_a_dense_ranking_brings_cosines(index: Path) -> None:
 def test_a_score_that_was_not_asked_for_is_not_given(index: Path, scale: Scale, asked: bool) -> None:
     """In a dense ranking what comes along has no BM25 score, as all others there; by ranks it has one."""
     seen = QuestionPages(Snapshot.open(index), QUESTION, scale)
-    (found,) = seen.unranked([Place(0, 0)])
+    (found,) = seen.unranked([code(Place(0, 0))])
     assert (found.lexical > 0) is asked
     assert found.dense is None
 
@@ -235,12 +238,17 @@ def test_a_marker_is_lifted_by_the_rest_of_its_unit(tmp_path: Path) -> None:
     snapshot, question = Snapshot.open(kb), "herons lamp"
     seen = QuestionPages(snapshot, question, Scale(1, 0))
     ranking = rank_lexical(snapshot, question, 99)
-    lifts = seen.contexts([one.place for one in ranking])
-    weights = seen.look([Place(0, 0), Place(0, 1), Place(1, 1)]).parts
+    lifts = seen.contexts([code(one.place) for one in ranking])
+    weights = seen.look([code(Place(0, 0)), code(Place(0, 1)), code(Place(1, 1))]).parts
     first = CONTEXT * weights[:2].sum()
-    assert lifts[Place(0, 0)] == lifts[Place(0, 1)] == lifts[Place(0, 2)] == pytest.approx(first)
-    assert lifts[Place(0, 3)] > 0
-    assert Place(1, 1) not in lifts
+    assert (
+        lifts[code(Place(0, 0))]
+        == lifts[code(Place(0, 1))]
+        == lifts[code(Place(0, 2))]
+        == pytest.approx(first)
+    )
+    assert lifts[code(Place(0, 3))] > 0
+    assert code(Place(1, 1)) not in lifts
     hits = ask(kb, question, retriever="bm25", steps=only("context")).hits
     silent = next(hit for hit in hits if hit.marker.value == "no word of it")
     assert silent.ranked.lexical == 0
@@ -253,8 +261,8 @@ def test_terms_repeated_within_a_unit_saturate(tmp_path: Path) -> None:
     kb = tmp_path / "kb"
     build(kb, [cut("a", [["lamp"] * 20]), cut("b", [["oil"]])])
     seen = QuestionPages(Snapshot.open(kb), "lamp", Scale(1, 0))
-    one = seen.look([Place(0, 0)]).scores[0]
-    (lift,) = set(seen.contexts([Place(0, 0)]).values())
+    one = seen.look([code(Place(0, 0))]).scores[0]
+    (lift,) = set(seen.contexts([code(Place(0, 0))]).values())
     weight = float(np.log(1 + (21 - 20 + 0.5) / (20 + 0.5)))
     assert CONTEXT * one < lift <= CONTEXT * weight + 1e-6
 
@@ -265,11 +273,14 @@ def test_what_is_far_down_keeps_its_place(tmp_path: Path) -> None:
     build(kb, [cut(f"{n:03}", [["lamp " + "oil " * (n // 2)]]) for n in range(120)])
     snapshot = Snapshot.open(kb)
     ranking = rank_lexical(snapshot, "lamp", 1000)
-    found = refined(ranking, "lamp", QuestionPages(snapshot, "lamp", Scale(1, 0)), Steps())
+    found = refined(ranking, "lamp", QuestionPages(snapshot, "lamp", Scale(1, 0)), Steps(), 999)
     assert sorted(one.place for one in found) == sorted(one.place for one in ranking)
     assert [one.place for one in found[100:]] == [one.place for one in ranking[100:]]
     best = max(one.score for one in found)
     assert all(0 < one.score <= best for one in found)
+    for count in (7, 110):
+        seen = QuestionPages(snapshot, "lamp", Scale(1, 0))
+        assert refined(ranking, "lamp", seen, Steps(), count) == found[:count]
 
 
 _WORDS = st.sampled_from(

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from kb import (
     DIMENSION,
     Entry,
-    asking,
     build,
     embedder,
     group,
@@ -151,20 +150,6 @@ def test_masks_act_before_the_best_are_taken(index: Path) -> None:
     assert [one.place for one in rank_lexical(snapshot, "lamp", 1, masks)] == [last]
     vector = embedder().embed(["lamp"])[0]
     assert [one.place for one in rank_dense(snapshot, vector, 1, masks)] == [last]
-
-
-def test_thousands_of_ties(tmp_path: Path) -> None:
-    """Where very many markers score the same, the first by document and position are found, and quickly."""
-    many = [
-        group(f"{number:03}", [("lamp", f"{number} {place}") for place in range(10)])
-        for number in range(99, -1, -1)
-    ]
-    build(tmp_path / "kb", many, dense=True)
-    update(tmp_path / "kb", [group("050+", [("lamp", "late")])])
-    for retriever in ("bm25", "dense", "hybrid"):
-        query = asking(Snapshot.open(tmp_path / "kb"), retriever=retriever, considered=12, steps=None)
-        found = [hit.marker.value for hit in query.answer("lamp").hits]
-        assert found == [*(f"0 {place}" for place in range(10)), "1 0", "1 1"]
 
 
 def test_half_precision_loses_little(tmp_path: Path) -> None:

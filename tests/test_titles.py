@@ -23,7 +23,7 @@ def _named(text: str, *titles: str) -> list[tuple[str, ...]]:
     def known(hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
         return np.isin(hashes, table)
 
-    return list(mentions(text, known).values())
+    return list(mentions([text], known)[0].values())
 
 
 def test_a_named_title_is_found_whatever_its_note() -> None:
@@ -35,6 +35,24 @@ def test_a_named_title_is_found_whatever_its_note() -> None:
 def test_the_longest_title_wins() -> None:
     """A title inside a longer one that is named there is not named by itself."""
     assert _named("He moved to New York City.", "New York", "New York City") == [("new", "york", "citi")]
+
+
+def test_no_title_reaches_from_one_text_into_the_next() -> None:
+    """Texts that are looked at together name what each of them names alone."""
+    table = np.array([title_hash(title_terms(title)) for title in ("New York", "York", "Holm")], np.uint64)
+
+    def known(hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        return np.isin(hashes, table)
+
+    texts = ["It was New", "York, then.", "", "Holm and New York", "holm"]
+    assert [list(named.values()) for named in mentions(texts, known)] == [
+        [],
+        [("york",)],
+        [],
+        [("holm",), ("new", "york")],
+        [],
+    ]
+    assert mentions([], known) == []
 
 
 def test_one_word_needs_a_capital() -> None:

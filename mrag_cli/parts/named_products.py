@@ -38,7 +38,7 @@ def bonus(segment: Segment, products: Sequence[str]) -> NDArray[np.float32]:
     """Return what each key's cosine gains from being about one of ``products``: float32, (keys,)."""
     gains = np.zeros(segment.entry.rows.keys, np.float32)
     for product in products:
-        gains[segment.postings.of(product.encode())[0]] = DENSE_BONUS
+        gains[segment.postings_of(product)[0]] = DENSE_BONUS
     return gains
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mrag_cli.parts.ordering import ordered
 from mrag_cli.parts.ranking import Ranked, checked, cosines, term_counts, term_weight
 from mrag_cli.parts.refine import CONSIDERED, Candidates, Steps, refine
 from mrag_cli.parts.store.layout import ARRAYS_FILE
@@ -27,12 +28,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mrag_cli.parts.ranking import Masks, Scale
+    from mrag_cli.parts.store.segment import Segment
     from mrag_cli.parts.store.snapshot import Snapshot
 
 CONTEXT = 0.7
+_ROW = (1 << 32) - 1
 
 
-def refined(ranking: Sequence[Ranked], question: str, pages: QuestionPages, steps: Steps) -> list[Ranked]:
+def refined(
+    ranking: Sequence[Ranked], question: str, pages: QuestionPages, steps: Steps, count: int
+) -> list[Ranked]:
     """Return a ranking refined, with the markers that a bridge leads to taken in.
 
     Scores become shares of the best one before. Only the first `refine.CONSIDERED` are refined; the rest
@@ -43,38 +48,50 @@ def refined(ranking: Sequence[Ranked], question: str, pages: QuestionPages, step
         question: what it was made for.
         pages: the snapshot as the question sees it.
         steps: which refinements are on.
+        count: how many of the refined ranking are wanted.
     """
     if not ranking or steps == Steps(*[False] * len(fields(Steps))):
-        return list(ranking)
-    first, rest = ranking[:CONSIDERED], ranking[CONSIDERED:]
-    places = [ranked.place for ranked in first]
-    scores = np.array([ranked.score for ranked in first])
-    lifts = pages.contexts(places) if steps.context else {}
+        return list(ranking[:count])
+    before = {code(ranked.place): ranked for ranked in ranking}
+    codes = list(before)[:CONSIDERED]
+    scores = np.array([ranked.score for ranked in ranking[:CONSIDERED]])
+    lifts = pages.contexts(codes) if steps.context else {}
     if lifts:
-        there = set(places)
-        places += [place for place in lifts if place not in there]
-        scores = np.concatenate([scores, np.zeros(len(places) - len(scores))])
-        scores += [lifts.get(place, 0.0) for place in places]
+        there = set(codes)
+        codes += [one for one in lifts if one not in there]
+        scores = np.concatenate([scores, np.zeros(len(codes) - len(scores))])
+        scores += [lifts.get(one, 0.0) for one in codes]
         order = np.argsort(-scores, kind="stable")
-        places, scores = [places[number] for number in order.tolist()], scores[order]
+        codes, scores = [codes[number] for number in order.tolist()], scores[order]
     best = float(scores[0]) or 1.0
-    found = refine(question, Candidates(places, scores, pages.look(places).parts), pages, steps)
-    before = {ranked.place: ranked for ranked in ranking}
-    new = [entry.place for entry in found if entry.place not in before]
+    found = refine(question, Candidates(codes, scores, pages.look(codes).parts), pages, steps)
+    found = found[:count]
+    new = [one for one, _, _ in found if one not in before]
     before.update(zip(new, pages.unranked(new), strict=True))
     result = []
-    for entry in found:
-        reasons = entry.reasons
-        if lift := lifts.get(entry.place, 0.0) / best:
+    for one, score, reasons in found:
+        if lift := lifts.get(one, 0.0) / best:
             reasons = (f"the unit around it: +{lift:.2f}", *reasons)
-        result.append(before[entry.place]._replace(score=entry.score, reasons=reasons))
-    taken = {entry.place for entry in found}
-    result.extend(ranked._replace(score=ranked.score / best) for ranked in rest if ranked.place not in taken)
-    return result
+        place, _, lexical, dense, _ = before.pop(one)
+        result.append(Ranked(place, score, lexical, dense, reasons))
+    rest = list(before.values())[: count - len(result)]
+    return result + [ranked._replace(score=ranked.score / best) for ranked in rest]
+
+
+def code(place: Place) -> int:
+    """Return a place as one number, which is hashed and put into arrays faster than two."""
+    return place.segment << 32 | place.row
+
+
+def place_of(one: int) -> Place:
+    """Return the place that `code` made a number of."""
+    return Place(one >> 32, one & _ROW)
 
 
 class QuestionPages:
     """The pages of a snapshot as one question sees them; see `mrag_cli.parts.refine.Pages`.
+
+    Markers are known by `code`.
 
     Args:
         snapshot: the open index.
@@ -101,24 +118,25 @@ class QuestionPages:
         self._masks = masks
         self._products = products
         self._terms = [
-            (term.encode(), weight)
+            (term, weight)
             for term, repeated in term_counts(question, products).items()
             if (weight := term_weight(snapshot, term, repeated)) is not None
         ]
-        self._values: dict[Place, str] = {}
-        self._known_parts: dict[Place, NDArray[np.float64]] = {}
-        self._known_postings: dict[tuple[int, int], tuple[NDArray[np.uint32], NDArray[np.float32]]] = {}
+        self._values: dict[int, str] = {}
+        self._members: dict[int, list[int]] = {}
+        self._rows: dict[int, int] = {}
+        self._parts = np.empty((0, len(self._terms)))
 
-    def value(self, place: Place) -> str:
+    def value(self, place: int) -> str:
         """Return a marker's value."""
         found = self._values.get(place)
         if found is None:
-            found = self._values[place] = self._snapshot.segments[place.segment].value(place.row)
+            found = self._values[place] = self._snapshot.segments[place >> 32].value(place & _ROW)
         return found
 
-    def page(self, place: Place) -> int:
+    def page(self, place: int) -> int:
         """Return the hash of the title of a marker's page, 0 for none."""
-        return int(self._snapshot.segments[place.segment].array("markers.pages")[place.row])
+        return int(self._snapshot.segments[place >> 32].array("markers.pages")[place & _ROW])
 
     def known(self, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
         """Tell which hashes are those of pages with a live marker that the filters let through."""
@@ -126,28 +144,26 @@ class QuestionPages:
         for segment in self._snapshot.segments:
             table = segment.array("pages.hashes")
             if len(table):
-                places = np.minimum(np.searchsorted(table, hashes), len(table) - 1)
+                places = np.minimum(table.searchsorted(hashes), len(table) - 1)
                 there |= table[places] == hashes
         for number in np.flatnonzero(there).tolist():
             there[number] = bool(self.members(int(hashes[number])))
         return there
 
-    def members(self, page: int) -> Sequence[Place]:
+    def members(self, page: int) -> Sequence[int]:
         """Return the markers of a page that are live and pass the filters, by (doc, position)."""
-        found: list[tuple[str, int, Place]] = []
-        for number, segment in enumerate(self._snapshot.segments):
-            table = segment.array("pages.hashes")
-            wanted = np.uint64(page)
-            start, end = np.searchsorted(table, wanted), np.searchsorted(table, wanted, side="right")
-            rows = self._passing(number, segment.array("pages.rows")[start:end])
-            names: dict[int, str] = {}
-            for row in rows.tolist():
-                document = segment.document_of(row)
-                if document not in names:
-                    names[document] = segment.document_id(document)
-                found.append((names[document], row, Place(number, row)))
-        found.sort(key=lambda entry: entry[:2])
-        return [place for _, _, place in found]
+        found = self._members.get(page)
+        if found is None:
+            places: list[Place] = []
+            for number, segment in enumerate(self._snapshot.segments):
+                table, wanted = segment.array("pages.hashes"), np.uint64(page)
+                start, end = table.searchsorted(wanted), table.searchsorted(wanted, side="right")
+                rows = self._passing(number, segment.array("pages.rows")[start:end])
+                places += [Place(number, row) for row in rows.tolist()]
+            alike = [0.0] * len(places)  # nothing but (doc, position) orders them
+            in_order = ordered(self._snapshot, places, alike, len(places))
+            found = self._members[page] = [code(place) for place, _ in in_order]
+        return found
 
     def _passing(self, number: int, rows: NDArray[np.uint32]) -> NDArray[np.uint32]:
         segment = self._snapshot.segments[number]
@@ -162,93 +178,91 @@ class QuestionPages:
         """Return how many live markers of other pages have all the title's terms in one of their keys."""
         count = 0
         for number, segment in enumerate(self._snapshot.segments):
-            postings = sorted((segment.postings.of(term.encode())[0] for term in set(named)), key=len)
+            postings = sorted((segment.postings_of(term)[0] for term in set(named)), key=len)
             keys = postings[0]
             for rows in postings[1:]:
                 keys = keys[_among(keys, rows)]
             if len(keys):
                 with checked(segment):
-                    rows = np.unique(np.searchsorted(segment.first_keys, keys, side="right") - 1)
+                    rows = np.unique(segment.first_keys.searchsorted(keys, side="right") - 1)
                     rows = self._passing(number, rows)
                     count += int(np.count_nonzero(segment.array("markers.pages")[rows] != np.uint64(page)))
         return count
 
-    def look(self, places: Sequence[Place]) -> Candidates[Place]:
+    def look(self, places: Sequence[int]) -> Candidates[int]:
         """Return markers with their scores for the question, also where those are 0."""
-        parts = self._all_parts(places)
-        parts *= self._scale.terms
+        parts = self._all_parts(places) * self._scale.terms
         scores = parts.sum(axis=1)
         if self._vector is not None:
-            found = cosines(self._snapshot, self._vector, places, self._products)
+            found = cosines(self._snapshot, self._vector, list(map(place_of, places)), self._products)
             scores = scores + np.maximum(found, 0) * self._scale.vectors
-        return Candidates(list(places), scores, parts)
+        return Candidates(places, scores, parts)
 
-    def contexts(self, places: Sequence[Place]) -> dict[Place, float]:
+    def contexts(self, places: Sequence[int]) -> dict[int, float]:
         """Return what its unit adds to the score of each marker that has one, and of the unit's others.
 
         Markers that are not among ``places`` come after those that bring them, in the document's order.
         """
-        unit_of: dict[Place, int] = {}
+        unit_of: dict[int, int] = {}
         firsts: list[int] = []
-        for place in places:
-            if place in unit_of:
-                continue
-            members = self._unit(place)
-            if members:
-                unit_of.update((member, len(firsts)) for member in members)
-                firsts.append(len(unit_of) - len(members))
+        for first, end in dict.fromkeys(self._units(places)):
+            firsts.append(len(unit_of))
+            unit_of.update(dict.fromkeys(range(first, end), len(firsts) - 1))
         if not firsts:
             return {}
-        # a unit's markers stand together in `every`, so that one product over each run is one over each unit
-        every = list(unit_of)
+        # a unit's markers stand together in `unit_of`, so that a product over a run is one over a unit
         weights = np.array([weight for _, weight in self._terms], np.float64)
-        rest = np.multiply.reduceat(1 - self._all_parts(every) / weights, firsts, axis=0)
+        rest = np.multiply.reduceat(1 - self._all_parts(list(unit_of)) / weights, firsts, axis=0)
         lifts = (((1 - rest) * weights).sum(axis=1) * (self._scale.terms * CONTEXT)).tolist()
         return {place: lifts[unit] for place, unit in unit_of.items()}
 
-    def _unit(self, place: Place) -> tuple[Place, ...]:
-        """Return the markers cut from the same unit as a marker, in order; none if it was not cut."""
-        segment = self._snapshot.segments[place.segment]
-        contexts = segment.array("markers.contexts")
-        unit = contexts[place.row]
-        if not unit:
-            return ()
-        document = segment.document_of(place.row)
-        least, end = segment.first_markers[document : document + 2].tolist()
-        first = last = place.row
-        while first > least and contexts[first - 1] == unit:
-            first -= 1
-        while last + 1 < end and contexts[last + 1] == unit:
-            last += 1
-        return tuple(Place(place.segment, row) for row in range(first, last + 1))
+    def _units(self, places: Sequence[int]) -> list[tuple[int, int]]:
+        """Return the first and the end of those cut from the same unit, for each marker that was cut."""
+        codes = np.array(places, np.int64)
+        numbers, firsts, ends = codes >> 32, codes.copy(), codes.copy()
+        for number, segment in enumerate(self._snapshot.segments):
+            own = np.flatnonzero(numbers == number)
+            rows = codes[own] & _ROW
+            contexts = segment.array("markers.contexts")
+            with checked(segment):
+                cut = contexts[rows] != 0
+            if cut.any():
+                own, rows = own[cut], rows[cut]
+                first, end = _run_around(segment, contexts, rows)
+                firsts[own] += first - rows
+                ends[own] += end - rows
+        cut = firsts < ends
+        return list(zip(firsts[cut].tolist(), ends[cut].tolist(), strict=True))
 
-    def unranked(self, places: Sequence[Place]) -> list[Ranked]:
+    def unranked(self, places: Sequence[int]) -> list[Ranked]:
         """Return markers as a ranking has them, with the scores of its paths and without a place in it."""
         by_vectors_alone = self._scale.vectors and not self._scale.terms
         lexical = [0.0] * len(places) if by_vectors_alone else self._all_parts(places).sum(axis=1).tolist()
+        own = list(map(place_of, places))
         dense = (
-            None if self._vector is None else cosines(self._snapshot, self._vector, places, self._products)
+            [None] * len(own)
+            if self._vector is None
+            else cosines(self._snapshot, self._vector, own, self._products)
         )
-        return [
-            Ranked(place, 0.0, lexical[number], dense[number] if dense else None)
-            for number, place in enumerate(places)
-        ]
+        return [Ranked(place, 0.0, *both) for place, *both in zip(own, lexical, dense, strict=True)]
 
-    def _all_parts(self, places: Sequence[Place]) -> NDArray[np.float64]:
+    def _all_parts(self, places: Sequence[int]) -> NDArray[np.float64]:
         """Return what each term gives to each marker: float64, (markers, terms); each is computed once."""
-        new = [place for place in dict.fromkeys(places) if place not in self._known_parts]
-        for number in range(len(self._snapshot.segments)):
-            own = [place for place in new if place.segment == number]
-            if own:
-                found = self._parts(number, np.array([place.row for place in own]))
-                self._known_parts.update(zip(own, found, strict=True))
-        if not places:
-            return np.zeros((0, len(self._terms)))
-        return np.array([self._known_parts[place] for place in places])
+        new = [place for place in dict.fromkeys(places) if place not in self._rows]
+        if new:
+            self._rows.update(zip(new, range(len(self._rows), len(self._rows) + len(new)), strict=True))
+            codes = np.array(new, np.int64)
+            parts = np.zeros((len(new), len(self._terms)))
+            for number, segment in enumerate(self._snapshot.segments):
+                own = np.flatnonzero(codes >> 32 == number)
+                if len(own):
+                    own = own[np.argsort(codes[own])]  # rows in order are found in half the time
+                    parts[own] = self._new_parts(segment, codes[own] & _ROW)
+            self._parts = np.concatenate([self._parts, parts])
+        return self._parts[[self._rows[place] for place in places]]
 
-    def _parts(self, number: int, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _new_parts(self, segment: Segment, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return what each term gives to the best key of each marker: float64, (markers, terms)."""
-        segment = self._snapshot.segments[number]
         with checked(segment):
             starts = segment.first_keys[rows].astype(np.int64)
             sizes = segment.first_keys[rows + 1].astype(np.int64) - starts
@@ -257,11 +271,12 @@ class QuestionPages:
         firsts = np.cumsum(sizes) - sizes
         keys = np.arange(int(sizes.sum())) + np.repeat(starts - firsts, sizes)
         found = np.zeros((len(keys), len(self._terms)))
-        for column, (_, weight) in enumerate(self._terms):
-            of_term, weights = self._postings(number, column)
+        wanted = keys.astype(np.uint32)
+        for column, (term, weight) in enumerate(self._terms):
+            of_term, weights = segment.postings_of(term)
             if len(of_term):
-                places = np.minimum(np.searchsorted(of_term, keys), len(of_term) - 1)
-                has = of_term[places] == keys
+                places = np.minimum(of_term.searchsorted(wanted), len(of_term) - 1)
+                has = of_term[places] == wanted
                 found[has, column] = weights[places[has]] * weight
         if len(keys) == len(rows):
             return found
@@ -272,18 +287,27 @@ class QuestionPages:
         ]
         return found[best]
 
-    def _postings(self, number: int, column: int) -> tuple[NDArray[np.uint32], NDArray[np.float32]]:
-        found = self._known_postings.get((number, column))
-        if found is None:
-            found = self._snapshot.segments[number].postings.of(self._terms[column][0])
-            self._known_postings[number, column] = found
-        return found
+
+def _run_around(
+    segment: Segment, contexts: NDArray[np.uint32], rows: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the first row and the end of the run of equal ``contexts`` around each row of a document's."""
+    documents = segment.documents_of(rows)
+    least, end = segment.first_markers[documents], segment.first_markers[documents + 1].astype(np.int64)
+    units = contexts[rows]
+    firsts, lasts = rows.copy(), rows.copy()
+    while (grows := (firsts > least) & (contexts[firsts - 1] == units)).any():
+        firsts -= grows
+    limit = len(contexts) - 1
+    while (grows := (lasts + 1 < end) & (contexts[np.minimum(lasts + 1, limit)] == units)).any():
+        lasts += grows
+    return firsts, lasts + 1
 
 
 def _among(keys: NDArray[np.uint32], rows: NDArray[np.uint32]) -> NDArray[np.bool_]:
     """Tell which of some ascending key rows are among others, ascending too."""
     if not len(rows):
         return np.zeros(len(keys), np.bool_)
-    places = np.minimum(np.searchsorted(rows, keys), len(rows) - 1)
+    places = np.minimum(rows.searchsorted(keys), len(rows) - 1)
     found: NDArray[np.bool_] = rows[places] == keys
     return found

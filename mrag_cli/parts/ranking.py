@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from mrag_cli.parts.ordering import best, ordered
 from mrag_cli.parts.store.layout import ARRAYS_FILE, MARKERS
 from mrag_cli.parts.store.snapshot import Place
 from mrag_cli.parts.terms import query_terms
@@ -90,7 +91,7 @@ def lexical_scores(
         if weight is None:
             continue
         for segment, target in zip(snapshot.segments, scores, strict=True):
-            rows, weights = segment.postings.of(term.encode())
+            rows, weights = segment.postings_of(term)
             with checked(segment):
                 target[rows] += weights * weight
     return [_of_markers(segment, own, 0) for segment, own in zip(snapshot.segments, scores, strict=True)]
@@ -98,9 +99,7 @@ def lexical_scores(
 
 def term_weight(snapshot: Snapshot, term: str, repeated: int) -> np.float32 | None:
     """Return ``idf`` of a term times how often the question has it; None where no live key has it."""
-    frequency = sum(
-        _live_count(segment, segment.postings.of(term.encode())[0]) for segment in snapshot.segments
-    )
+    frequency = sum(_live_count(segment, segment.postings_of(term)[0]) for segment in snapshot.segments)
     if not frequency:
         return None
     total = snapshot.live_keys
@@ -139,7 +138,7 @@ def rank_lexical(
 ) -> list[Ranked]:
     """Return the ``count`` best markers by BM25; markers with score 0 are never among them."""
     scores = _masked(lexical_scores(snapshot, question, products), masks, 0)
-    return [Ranked(place, score, score, None) for place, score in _best(snapshot, scores, count)]
+    return [Ranked(place, score, score, None) for place, score in best(snapshot, scores, count)]
 
 
 Near = Sequence["NDArray[np.int64] | None"]
@@ -289,7 +288,7 @@ def rank_hybrid(
     """
     size = max(count, _POOL)
     lexical = _masked(lexical_scores(snapshot, question, products), masks, 0)
-    by_terms = _best(snapshot, lexical, size)
+    by_terms = best(snapshot, lexical, size)
     by_vectors = rank_dense(snapshot, vector, size, masks, near, products)
     places = list(dict.fromkeys([place for place, _ in by_terms] + [ranked.place for ranked in by_vectors]))
     term_scores = [float(lexical[place.segment][place.row]) for place in places]
@@ -311,8 +310,8 @@ def rank_hybrid(
             for terms, cosine in zip(term_scores, vector_scores, strict=True)
         ]
     both = dict(zip(places, zip(term_scores, vector_scores, strict=True), strict=True))
-    best = [Ranked(place, score, *both[place]) for place, score in ordered(snapshot, places, scores, count)]
-    return best, scale
+    found = [Ranked(place, score, *both[place]) for place, score in ordered(snapshot, places, scores, count)]
+    return found, scale
 
 
 def _masked(
@@ -323,71 +322,3 @@ def _masked(
             if mask is not None:
                 own[~mask] = nothing
     return scores
-
-
-def _best(snapshot: Snapshot, scores: Sequence[NDArray[np.float32]], count: int) -> list[tuple[Place, float]]:
-    """Return the ``count`` markers with the highest scores above 0, ties by (doc, position)."""
-    places: list[Place] = []
-    found: list[float] = []
-    for number, own in enumerate(scores):
-        rows = np.flatnonzero(own > 0)
-        if len(rows) > count:
-            values = own[rows]
-            least = np.partition(values, -count)[-count]
-            rows = rows[values >= least]
-        if (
-            len(rows) > count
-        ):  # ties at the end of the list: only the first of them by (doc, position) can stay
-            rows = rows[np.lexsort((rows, _doc_ranks(snapshot.segments[number], rows), -own[rows]))[:count]]
-        places.extend(Place(number, row) for row in rows.tolist())
-        found.extend(own[rows].tolist())
-    return ordered(snapshot, places, found, count)
-
-
-def _doc_ranks(segment: Segment, rows: NDArray[np.int64]) -> NDArray[np.uint32]:
-    documents = np.searchsorted(segment.first_markers, rows, side="right") - 1
-    with checked(segment):
-        ranks: NDArray[np.uint32] = segment.array("documents.ranks")[documents]
-    return ranks
-
-
-def ordered(
-    snapshot: Snapshot, places: Sequence[Place], scores: Sequence[float], count: int
-) -> list[tuple[Place, float]]:
-    """Return the ``count`` markers with the highest scores, descending, ties by (doc, position)."""
-    by_score = sorted(zip(scores, places, strict=True), key=lambda pair: -pair[0])
-    result: list[tuple[Place, float]] = []
-    start = 0
-    while start < len(by_score) and len(result) < count:
-        score = by_score[start][0]
-        end = start + 1
-        while end < len(by_score) and by_score[end][0] == score:
-            end += 1
-        tied = [place for _, place in by_score[start:end]]
-        if len(tied) > 1:
-            tied = _by_position(snapshot, tied, count - len(result))
-        result.extend((place, score) for place in tied)
-        start = end
-    return result[:count]
-
-
-def _by_position(snapshot: Snapshot, places: Sequence[Place], count: int) -> list[Place]:
-    """Return the first ``count`` of some markers by (doc, position), reading few documents' ids."""
-    kept: list[tuple[str, int, Place]] = []
-    by_segment: dict[int, list[int]] = {}
-    for place in places:
-        by_segment.setdefault(place.segment, []).append(place.row)
-    for number, own in by_segment.items():
-        segment = snapshot.segments[number]
-        rows = np.array(own, np.int64)
-        rows = rows[np.lexsort((rows, _doc_ranks(segment, rows)))[:count]]
-        if len(by_segment) == 1:
-            return [Place(number, row) for row in rows.tolist()]
-        documents = (np.searchsorted(segment.first_markers, rows, side="right") - 1).tolist()
-        names = {document: segment.document_id(document) for document in set(documents)}
-        kept.extend(
-            (names[document], row, Place(number, row))
-            for document, row in zip(documents, rows.tolist(), strict=True)
-        )
-    kept.sort(key=lambda entry: entry[:2])
-    return [place for _, _, place in kept[:count]]

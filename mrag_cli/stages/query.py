@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from mrag_cli.ground.errors import UsageError
 from mrag_cli.parts.costs import costs
@@ -16,17 +19,18 @@ from mrag_cli.parts.store.graph import Graphs
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from mrag_cli.parts.ranking import Masks, Near
-    from mrag_cli.parts.store.snapshot import Snapshot
+    from mrag_cli.parts.store.snapshot import Place, Snapshot
     from mrag_cli.records.models import Document, Marker
 
 DEFAULT_BUDGET = 640
 _LEAST_CONSIDERED = 100
 _TOKENS_A_HIT = 4
 _LEAST_LISTED = 10
+_REMEMBERED = 1 << 10
+"""Records of each kind that are kept as read."""
 
 
 class QuerySettings(NamedTuple):
@@ -120,6 +124,9 @@ class Query:
         self._masks: Masks | None = settings.filters.masks(snapshot)
         self._count = settings.considered or max(_LEAST_CONSIDERED, settings.budget // _TOKENS_A_HIT)
         self._graphs = Graphs(snapshot, settings.ef, settings.threads) if settings.ef else None
+        # a record is wanted by the packing and again by the list of hits, a document by most of its markers
+        self._marker = lru_cache(maxsize=_REMEMBERED)(self._read_marker)
+        self._document = lru_cache(maxsize=_REMEMBERED)(self._read_document)
 
     def answer(self, question: str) -> QueryResult:
         """Return the context for a question; nothing found gives an empty one.
@@ -139,16 +146,20 @@ class Query:
 
     def _packed(self, question: str, ranking: Sequence[Ranked]) -> QueryResult:
         settings = self._settings
-        evidence = (piece for rank, ranked in enumerate(ranking, 1) for piece in self._evidence(rank, ranked))
-        packed = pack(evidence, settings.budget, strict_prefix=settings.strict_prefix, order=settings.order)
+        packed = pack(
+            self._evidence(ranking),
+            settings.budget,
+            strict_prefix=settings.strict_prefix,
+            order=settings.order,
+        )
         last = max((rank for rank, reason in packed.reasons.items() if reason == "packed"), default=0)
         listed = ranking[: settings.considered or max(last, _LEAST_LISTED)]
         hits = tuple(
             Hit(
                 rank,
                 ranked,
-                self._marker(ranked),
-                self._document(ranked),
+                self._marker(ranked.place),
+                self._document_of(ranked.place),
                 packed.reasons.get(rank, self._unconsidered),
             )
             for rank, ranked in enumerate(listed, 1)
@@ -208,33 +219,50 @@ class Query:
         if steps is None:
             return ranking
         pages = QuestionPages(self._snapshot, question, scale, vector, self._masks, products)
-        return refined(ranking, question, pages, steps)[: self._count]
+        return refined(ranking, question, pages, steps, self._count)
 
-    def _marker(self, ranked: Ranked) -> Marker:
-        return self._snapshot.segments[ranked.place.segment].marker(ranked.place.row)
+    def _read_marker(self, place: Place) -> Marker:
+        return self._snapshot.segments[place.segment].marker(place.row)
 
-    def _document(self, ranked: Ranked) -> Document:
-        segment = self._snapshot.segments[ranked.place.segment]
-        return segment.document(segment.document_of(ranked.place.row))
+    def _read_document(self, segment: int, row: int) -> Document:
+        return self._snapshot.segments[segment].document(row)
 
-    def _evidence(self, rank: int, ranked: Ranked) -> Iterator[Evidence | Sealed]:
-        segment = self._snapshot.segments[ranked.place.segment]
-        row = ranked.place.row
-        if not self._settings.source:
-            tokens, cost, header_cost = (
-                int(segment.array(f"markers.{name}")[row]) for name in ("tokens", "costs", "headers")
-            )
+    def _document_of(self, place: Place) -> Document:
+        return self._document(place.segment, self._snapshot.segments[place.segment].document_of(place.row))
 
-            def opened() -> Evidence:
-                marker = self._marker(ranked)
-                position = (*marker.pointers[:1], row)
-                text, header = marker.value.strip(), marker.header.strip()
-                return Evidence(rank, marker.doc, position, text, tokens, cost, header, header_cost)
+    def _evidence(self, ranking: Sequence[Ranked]) -> Iterator[Evidence | Sealed]:
+        if self._settings.source:
+            for rank, ranked in enumerate(ranking, 1):
+                yield from self._units(rank, ranked.place)
+        else:
+            counted = self._counted([ranked.place for ranked in ranking])
+            for rank, (ranked, counts) in enumerate(zip(ranking, counted, strict=True), 1):
+                yield self._sealed(rank, ranked.place, *counts)
 
-            yield Sealed(rank, tokens, cost, opened)
-            return
-        marker = self._marker(ranked)
-        document = segment.document_of(row)
+    def _counted(self, places: Sequence[Place]) -> list[list[int]]:
+        """Return the tokens of each marker's value, what it costs, and what its header does."""
+        found = np.zeros((len(places), 3), np.int64)
+        numbers, rows = np.array(places, np.int64).reshape(-1, 2).T
+        for number, segment in enumerate(self._snapshot.segments):
+            own = numbers == number
+            for column, name in enumerate(("tokens", "costs", "headers")):
+                found[own, column] = segment.array(f"markers.{name}")[rows[own]]
+        counts: list[list[int]] = found.tolist()
+        return counts
+
+    def _sealed(self, rank: int, place: Place, tokens: int, cost: int, header_cost: int) -> Sealed:
+        def opened() -> Evidence:
+            marker = self._marker(place)
+            position = (*marker.pointers[:1], place.row)
+            text, header = marker.value.strip(), marker.header.strip()
+            return Evidence(rank, marker.doc, position, text, tokens, cost, header, header_cost)
+
+        return Sealed(rank, tokens, cost, opened)
+
+    def _units(self, rank: int, place: Place) -> Iterator[Evidence]:
+        marker = self._marker(place)
+        segment = self._snapshot.segments[place.segment]
+        document = segment.document_of(place.row)
         first, end = (int(number) for number in segment.first_units[document : document + 2])
         for pointer in marker.pointers:
             unit_row = first + pointer - 1

@@ -174,6 +174,7 @@ def lexical(bench: Bench, markers: int) -> None:
     rows = {
         "mrag, ranking": [f"{rates['mrag']:.0f}"],
         "bm25s.retrieve": [f"{rates['bm25s']:.0f}"],
+        "refining a ranking, ms each": [f"{rates['refinements']:.1f}"],
         "`mrag query --batch`, refined, packed, as JSON": [f"{500 / answered.cpu:.0f}"],
     }
     table(f"500 questions of 8 words, {markers:,} markers", rows, ["questions a processor second"])
@@ -196,6 +197,9 @@ def dense(bench: Bench, markers: int) -> None:
         found = bench.turns(
             {
                 "memory-mapped matrix": lambda: run([*RIVALS, "dense_query", str(matrix), str(DIMENSION)]),
+                "the same, which asks the server for the question's vector": lambda: run(
+                    [*RIVALS, "dense_query", str(matrix), str(DIMENSION), url]
+                ),
                 "`mrag query --retriever dense`": lambda: run(ask),
             }
         )
@@ -213,6 +217,20 @@ def dense(bench: Bench, markers: int) -> None:
     rates = json.loads(run([*RIVALS, "dense_batch", str(index), "1000"]).said)
     rows = {name: [f"{rate:.4f}" if "recall" in name else f"{rate:.0f}"] for name, rate in rates.items()}
     table(f"1,000 questions, {markers:,} vectors", rows, ["a processor second"])
+    sizes = [str(size) for size in (5_000, 10_000, 20_000, 50_000, 100_000, 200_000) if size <= markers]
+    by_size = json.loads(run([*RIVALS, "dense_sizes", str(index), *sizes]).said)
+    rows = {
+        size: [
+            f"{own['exact']:.2f}",
+            f"{own['graph']:.2f}",
+            f"{own['recall']:.3f}",
+            f"{own['build']:.1f}",
+            f"{own['half']:.4f}",
+        ]
+        for size, own in by_size.items()
+    }
+    head = ["exact, ms", "graph, ms", "its recall@10", "its build, s", "recall@10 of float16"]
+    table("Exact search and graphs by size of a segment", rows, head)
 
 
 class _embedding:  # noqa: N801 - used as a context

@@ -157,34 +157,49 @@ def tantivy_query(folder: str, question: str) -> None:
 
 
 def lexical_batch(index: str, bm25s_folder: str, questions: str) -> None:
-    """Rank many questions with both engines in turn, the best 100 of each."""
+    """Rank many questions with both engines in turn, the best 100 of each, and refine mrag's rankings."""
     import bm25s
     import Stemmer
 
-    from mrag_cli.parts.ranking import rank_lexical
+    from mrag_cli.parts.pages import QuestionPages, refined
+    from mrag_cli.parts.ranking import Scale, rank_lexical
+    from mrag_cli.parts.refine import Steps
     from mrag_cli.parts.store.snapshot import Snapshot
 
     asked = Path(questions).read_text("utf-8").splitlines()
     engine = bm25s.BM25.load(bm25s_folder, mmap=True)
     tokens = bm25s.tokenize(asked, stemmer=Stemmer.Stemmer("english"), show_progress=False, return_ids=False)
     snapshot = Snapshot.open(Path(index))
-    mine = other = 9e9
+    rankings = [(one, rank_lexical(snapshot, one, 160)) for one in asked]
+
+    def refine_all() -> None:
+        for one, ranking in rankings:
+            refined(ranking, one, QuestionPages(snapshot, one, Scale(1, 0)), Steps(), 160)
+
+    mine = other = more = 9e9
     for _ in range(3):
         mine = min(mine, _timed(lambda: [rank_lexical(snapshot, one, 100) for one in asked])[1])
+        more = min(more, _timed(refine_all)[1])
         other = min(
             other,
             _timed(lambda: engine.retrieve(tokens, k=100, show_progress=False, n_threads=1))[1],
         )
-    _told(mrag=len(asked) / mine, bm25s=len(asked) / other)
+    _told(mrag=len(asked) / mine, bm25s=len(asked) / other, refinements=more / len(asked) * 1e3)
 
 
-def dense_query(vectors: str, dimension: str) -> None:
-    """Answer one question from a memory-mapped matrix."""
+def dense_query(vectors: str, dimension: str, url: str = "") -> None:
+    """Answer one question from a memory-mapped matrix, its vector a constant or asked of a server."""
     import numpy as np
-    import synthetic
 
     matrix = np.memmap(vectors, np.float32, "r").reshape(-1, int(dimension))
-    scores = matrix @ np.asarray(synthetic.vectors(1, int(dimension), 5)[0])
+    question = np.ones(int(dimension), np.float32)
+    if url:
+        from urllib.request import Request, urlopen
+
+        body = json.dumps({"input": ["condition flight followers executive"]}).encode()
+        with urlopen(Request(f"{url}/v1/embeddings", body, {"Content-Type": "application/json"})) as reply:  # noqa: S310
+            question = np.array(json.load(reply)["data"][0]["embedding"], np.float32)
+    scores = matrix @ question
     _say(np.argpartition(scores, -10)[-10:])
 
 
@@ -232,6 +247,50 @@ def dense_batch(index: str, count: str) -> None:
     seconds = min(_timed(lambda: rank_dense(snapshot, asked[0], 10))[1] for _ in range(5))
     figures["exact"] = 1 / seconds
     _told(**figures)
+
+
+def dense_sizes(index: str, *sizes: str) -> None:
+    """Time exact and approximate search of the first vectors of an index, in milliseconds a question."""
+    import hnswlib
+    import numpy as np
+    import synthetic
+
+    from mrag_cli.parts.store.graph import DEFAULT_EF
+    from mrag_cli.parts.store.snapshot import Snapshot
+
+    segment = max(Snapshot.open(Path(index)).segments, key=lambda own: own.entry.rows.keys)
+    dimension = segment.vectors.shape[1]
+    asked = synthetic.vectors(200, dimension, 5)
+    figures: dict[str, dict[str, float]] = {}
+    for size in map(int, sizes):
+        vectors = np.array(segment.vectors[:size])
+        graph = hnswlib.Index(space="ip", dim=dimension)
+        graph.init_index(size, M=16, ef_construction=200, random_seed=100)
+        _, building = _timed(lambda graph=graph, vectors=vectors: graph.add_items(vectors, num_threads=1))
+        graph.set_ef(DEFAULT_EF)
+
+        def exact(vectors: Any = vectors) -> list[Any]:
+            return [np.argpartition(vectors @ one, -10)[-10:] for one in asked]
+
+        def near(graph: Any = graph) -> Any:
+            return graph.knn_query(asked, k=10, num_threads=1)[0]
+
+        half = vectors.astype(np.float16).astype(np.float32)
+        own = [set(rows.tolist()) for rows in exact()]
+        figures[f"{size:,}"] = {
+            "exact": min(_timed(exact)[1] for _ in range(3)) * 5,
+            "graph": min(_timed(near)[1] for _ in range(3)) * 5,
+            "build": building,
+            "recall": float(
+                np.mean([len(one & set(two)) / 10 for one, two in zip(own, near(), strict=True)])
+            ),
+            "half": float(
+                np.mean(
+                    [len(one & set(two.tolist())) / 10 for one, two in zip(own, exact(half), strict=True)]
+                )
+            ),
+        }
+    _say(json.dumps(figures))
 
 
 if __name__ == "__main__":

@@ -54,8 +54,17 @@ def keys(count: int, seed: int = 2) -> list[str]:
     return texts(count, _KEY_WORDS, seed)
 
 
+def title(number: int) -> str:
+    """Return the title of a document, two words that no other of the first 99 million has."""
+    words = vocabulary()
+    return f"{words[500 + number * 7919 % 9973]} {words[500 + number * 104729 % 9967]}".title()
+
+
 def stream(markers: int, name: str = "doc", seed: int = 2) -> Iterator[bytes]:
-    """Yield the lines of a marker stream, 20 markers and 10 units of about 120 tokens a document."""
+    """Yield the lines of a marker stream, 20 markers and 10 units of about 120 tokens a document.
+
+    Every fourth value names the title of another document.
+    """
     block = 5_000
     for start in range(0, markers, block):
         count = min(block, markers - start)
@@ -63,15 +72,23 @@ def stream(markers: int, name: str = "doc", seed: int = 2) -> Iterator[bytes]:
         values = [f"{text.capitalize()}." for text in texts(count, _VALUE_WORDS, seed + start + 1)]
         for first in range(0, count, MARKERS_A_DOCUMENT):
             number = (start + first) // MARKERS_A_DOCUMENT
-            yield from _document(
-                f"{name}/{number}", found[first : first + 20], values[first : first + MARKERS_A_DOCUMENT]
-            )
+            own = slice(first, first + MARKERS_A_DOCUMENT)
+            yield from _document(f"{name}/{number}", number, found[own], values[own])
 
 
-def _document(doc: str, found: list[str], values: list[str]) -> Iterator[bytes]:
+def _document(doc: str, number: int, found: list[str], values: list[str]) -> Iterator[bytes]:
+    for place in range(0, len(values), 4):
+        values[place] = f"{title((number * 31 + place * 17) % (number + 1))}: {values[place]}"
     units = [" ".join(values[at : at + 2]) for at in range(0, len(values), 2)]
     yield _line(
-        {"type": "document", "format": 1, "doc": doc, "sha256": doc, "title": doc, "units": len(units)}
+        {
+            "type": "document",
+            "format": 1,
+            "doc": doc,
+            "sha256": doc,
+            "title": title(number),
+            "units": len(units),
+        }
     )
     for number, text in enumerate(units, 1):
         yield _line({"type": "unit", "doc": doc, "unit": number, "text": text})

@@ -135,7 +135,8 @@ class ReplyCache:
         self._used.add(key)
         text, finish, prompt, completion, cached, cost = row
         usage = Usage(prompt, completion, cached)
-        return Reply(zlib.decompress(text).decode(), finish, usage, cost, from_cache=True, key=key)
+        said = zlib.decompress(text).decode("utf-8", "surrogatepass")
+        return Reply(said, finish, usage, cost, from_cache=True, key=key)
 
     def holds(self, key: bytes) -> bool:
         """Tell whether there is a reply to a request."""

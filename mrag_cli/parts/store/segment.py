@@ -6,7 +6,7 @@ import mmap
 import os
 import stat
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -155,6 +155,12 @@ class Segment:
         )
 
     @cached_property
+    def postings_of(self) -> Callable[[str], tuple[NDArray[np.uint32], NDArray[np.float32]]]:
+        """`Postings.of`, for a term as text, that remembers where the last terms were."""
+        postings = self.postings
+        return lru_cache(maxsize=1 << 12)(lambda term: postings.of(term.encode()))
+
+    @cached_property
     def vectors(self) -> NDArray[Any]:
         """The keys' vectors as stored: float32 or float16, (keys, dimension), of unit length."""
         assert self._embedder is not None  # noqa: S101 - asked for only where there are vectors
@@ -282,10 +288,17 @@ class Segment:
 
     def document_of(self, marker_row: int) -> int:
         """Return the document row of a marker row."""
-        row = int(np.searchsorted(self.first_markers, marker_row, side="right")) - 1
+        row = int(self.first_markers.searchsorted(marker_row, side="right")) - 1
         if not 0 <= row < self.entry.rows.documents:
             raise self.corrupt(ARRAYS_FILE, f"marker {marker_row} is in no document")
         return row
+
+    def documents_of(self, marker_rows: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+        """Return the document row of each marker row: int64, (markers,)."""
+        rows: NDArray[np.int64] = self.first_markers.searchsorted(marker_rows, side="right") - 1
+        if len(rows) and not 0 <= rows.min() <= rows.max() < self.entry.rows.documents:
+            raise self.corrupt(ARRAYS_FILE, "markers that are in no document")
+        return rows
 
     def find(self, doc: str) -> int | None:
         """Return the row of the document ``doc``, dead or live, or None.
