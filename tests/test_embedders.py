@@ -4,9 +4,10 @@ import base64
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from kb import DIMENSION, vector_of
+from numpy.typing import NDArray
 
 from mrag_cli.ground.errors import IndexUnsupported, ModelError, MragError, UsageError
 from mrag_cli.parts.embedders import Embedder, Patience, checked, embedder, identity, keepable
@@ -257,6 +259,27 @@ def test_a_local_model_without_fastembed_says_what_to_install(monkeypatch: pytes
     one = embedder("fastembed:small")
     with pytest.raises(UsageError, match=r"mrag-cli\[local\]"):
         one.embed(["x"])
+
+
+def test_a_local_model_embeds_by_length_and_answers_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts of like length are embedded together, which wastes nothing; vectors come in the texts' order."""
+    batches: list[str] = []
+
+    class TextEmbedding:
+        def __init__(self, model_name: str) -> None:
+            assert model_name == "small"
+
+        def embed(self, texts: list[str], batch_size: int) -> Iterator[NDArray[np.float32]]:
+            assert batch_size < 64
+            batches.extend(texts)
+            return (np.array([len(text), ord(text[0])], np.float32) for text in texts)
+
+    monkeypatch.setitem(sys.modules, "fastembed", SimpleNamespace(TextEmbedding=TextEmbedding))
+    texts = ["ccc", "a", "bb", "dddd", "e"]
+    found = embedder("fastembed:small").embed(texts)
+    assert batches == sorted(texts, key=len)
+    expected = np.array([[len(text), ord(text[0])] for text in texts], np.float64)
+    np.testing.assert_allclose(found, expected / np.linalg.norm(expected, axis=1, keepdims=True), rtol=1e-6)
 
 
 def test_a_zero_vector_stays_zero() -> None:

@@ -283,6 +283,26 @@ def test_what_is_far_down_keeps_its_place(tmp_path: Path) -> None:
         assert refined(ranking, "lamp", seen, Steps(), count) == found[:count]
 
 
+def test_what_comes_with_its_unit_keeps_its_own_score(tmp_path: Path) -> None:
+    """A marker that a better one of its unit brings up has its own score and the lift of the unit."""
+    kb = tmp_path / "kb"
+    many = [cut(f"{n:03}", [["lamp " + "oil " * (n // 2)]]) for n in range(120)]
+    build(kb, [*many, cut("unit", [["lamp shade", "lamp " + "oil " * 90]])])
+    snapshot = Snapshot.open(kb)
+    place = snapshot.find("unit")
+    assert place is not None
+    first = int(snapshot.segments[0].first_markers[place.row])
+    ranking = rank_lexical(snapshot, "lamp", 1000)
+    assert ranking[-1].place == Place(0, first + 1)
+    seen = QuestionPages(snapshot, "lamp", Scale(1, 0))
+    lifts = seen.contexts([code(one.place) for one in ranking])
+    alone = {one.place: one.score + lifts.get(code(one.place), 0.0) for one in ranking}
+    best = max(alone.values())
+    found = {one.place: one.score for one in refined(ranking, "lamp", seen, only("context"), 1000)}
+    for row in (first, first + 1):
+        assert found[Place(0, row)] == pytest.approx(alone[Place(0, row)] / best)
+
+
 _WORDS = st.sampled_from(
     ["Anna Brack", "Holm", "lamps", "oars", "14 boats", "founded", "the", "Lenne ferry", "水獭"]
 )

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _SCHEMES = ("http://", "https://")
 _LONGEST_REASON = 300
 _LONGEST_TEXT = 60
+_LOCAL_BATCH = 16
 _DOWN = "check that the embedding server runs, then run the command again"
 
 
@@ -278,7 +279,12 @@ def _local(name: str) -> Callable[[Sequence[str]], Any]:
     def call(texts: Sequence[str]) -> Any:
         if not loaded:
             loaded.append(_load_local(name))
-        return np.stack(list(loaded[0].embed(list(texts))))
+        # texts of a batch are filled up to the longest: few of like length take the least time
+        order = sorted(range(len(texts)), key=lambda number: len(texts[number]))
+        vectors = list(loaded[0].embed([texts[number] for number in order], batch_size=_LOCAL_BATCH))
+        found = np.empty((len(vectors), len(vectors[0])), np.float32)
+        found[order] = vectors
+        return found
 
     return call
 

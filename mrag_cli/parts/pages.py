@@ -56,15 +56,15 @@ def refined(
     codes = list(before)[:CONSIDERED]
     scores = np.array([ranked.score for ranked in ranking[:CONSIDERED]])
     lifts = pages.contexts(codes) if steps.context else {}
-    if lifts:
-        there = set(codes)
-        codes += [one for one in lifts if one not in there]
-        scores = np.concatenate([scores, np.zeros(len(codes) - len(scores))])
-        scores += [lifts.get(one, 0.0) for one in codes]
-        order = np.argsort(-scores, kind="stable")
-        codes, scores = [codes[number] for number in order.tolist()], scores[order]
+    there = set(codes)
+    codes += [one for one in lifts if one not in there]
+    _, own, parts = pages.look(codes)
+    scores = np.concatenate([scores, own[len(scores) :]])
+    scores += [lifts.get(one, 0.0) for one in codes]
+    order = np.argsort(-scores, kind="stable")
+    codes, scores, parts = [codes[number] for number in order.tolist()], scores[order], parts[order]
     best = float(scores[0]) or 1.0
-    found = refine(question, Candidates(codes, scores, pages.look(codes).parts), pages, steps)
+    found = refine(question, Candidates(codes, scores, parts), pages, steps)
     found = found[:count]
     new = [one for one, _, _ in found if one not in before]
     before.update(zip(new, pages.unranked(new), strict=True))

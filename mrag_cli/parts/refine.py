@@ -55,8 +55,7 @@ class Steps:
     coverage: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Candidates(Generic[P]):
+class Candidates(NamedTuple, Generic[P]):
     """Markers with their scores.
 
     Attributes:
