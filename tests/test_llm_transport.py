@@ -208,3 +208,25 @@ def test_litellm_prints_nothing_and_the_direct_way_does_not_import_it() -> None:
             [sys.executable, "-c", program, server.url], capture_output=True, text=True, check=False
         )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_the_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request goes through the proxy that the environment names, unless it excepts the address."""
+    with serving(lambda _: Answer("by the proxy")) as proxy, serving(lambda _: Answer("itself")) as server:
+        monkeypatch.setenv("http_proxy", proxy.url.removesuffix("/v1"))
+        monkeypatch.delenv("no_proxy", raising=False)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        assert _said(server.url) == "by the proxy"
+        monkeypatch.setenv("no_proxy", "localhost,127.0.0.1")
+        assert _said(server.url) == "itself"
+
+
+def _said(url: str) -> str:
+    async def run() -> str:
+        made = transport("direct", url)
+        try:
+            return (await made.send(REQUEST)).text
+        finally:
+            await made.close()
+
+    return asyncio.run(run())

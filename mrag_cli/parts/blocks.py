@@ -48,6 +48,7 @@ _INDENTS = ("    ", "\t")
 _TABLE_RULE = frozenset("|-: \t")
 # What a heading or its underline begins with.
 _MARKS = frozenset("#=-")
+_MARKED_LINE = re.compile(r"^[^\S\n]*[#=-]|\|", re.MULTILINE)
 # LongBench's announcement of a page, whose title is the next line.
 _PASSAGE = re.compile(r"^Passage \d+:[ \t]*(?:\n[ \t]*(\S.{0,150}))?$", re.MULTILINE)
 # Wider than any hard-wrapped text: where one line is, each line is a paragraph.
@@ -167,6 +168,9 @@ def _add_prose(found: list[Block], text: str, start: int, end: int) -> None:
 
 def _add_marked(found: list[Block], text: str, start: int, end: int) -> None:
     """Add the blocks of Markdown between two offsets with no blank line between them."""
+    if not (text.startswith(_INDENTS, start, end) or _MARKED_LINE.search(text, start, end)):
+        _add(found, text, start, end, "prose")
+        return
     lines = text[start:end].split("\n")
     if lines[0].startswith(_INDENTS) and all(line.startswith(_INDENTS) for line in lines):
         _add(found, text, start, end, "code")

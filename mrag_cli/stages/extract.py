@@ -108,7 +108,7 @@ def extract_by_model(
     """
     extractor = _Extractor(client, settings, summary)
 
-    async def work(number: int, part: StreamPart) -> tuple[StreamPart, str | None]:
+    async def work(number: int, part: StreamPart) -> tuple[StreamPart, list[Record] | CallFailed | None]:
         if not isinstance(part, DocumentGroup) or not part.units:
             return part, None
         if part.markers and not settings.force:
@@ -116,16 +116,21 @@ def extract_by_model(
             return part, None
         summary.documents += 1
         try:
-            return await extractor.extracted(part, number), None
+            return part, await extractor.extracted(part, number)
         except CallFailed as failed:
-            summary.failed += 1
-            return replace(part, markers=(), marker_lines=()), str(failed)
+            return part, failed
 
     ahead = 3 * client.settings.concurrency + 1
-    for part, failure in in_order(parts, work, ahead, client.close):
-        if failure is not None and isinstance(part, DocumentGroup):
-            reporter.failed(part.document.doc, failure)
-        yield part
+    for part, outcome in in_order(parts, work, ahead, client.close):
+        if outcome is None or not isinstance(part, DocumentGroup):
+            yield part
+        elif isinstance(outcome, CallFailed):
+            summary.failed += 1
+            reporter.failed(part.document.doc, str(outcome))
+            yield replace(part, markers=(), marker_lines=())
+        else:
+            # Here and not among the calls, which counting tokens would hold up.
+            yield _marked(part, outcome, client.settings.model, summary)
     _say_skipped(summary.skipped, reporter)
 
 
@@ -171,8 +176,8 @@ class _Extractor:
         """Plan a document."""
         return _Asking(self._client, self._settings, self._limits, self._summary, group, order)
 
-    async def extracted(self, group: DocumentGroup, order: int) -> DocumentGroup:
-        """Return a document with the markers that the model wrote for it.
+    async def extracted(self, group: DocumentGroup, order: int) -> list[Record]:
+        """Return the markers that the model wrote for a document, as it wrote them.
 
         Raises:
             CallFailed: a call failed for good, or no reply held a good record.
@@ -237,7 +242,7 @@ class _Asking:
             summary.planned_prompt += request.prompt_tokens
             summary.planned_output += self.limits.reply(_size(window))
 
-    async def extracted(self) -> DocumentGroup:
+    async def extracted(self) -> list[Record]:
         """Ask for all windows, then again for what is not covered.
 
         Raises:
@@ -248,7 +253,7 @@ class _Asking:
         records = await self._records(first)
         records += await self._together(others)
         for attempt in range(1, self._settings.retries + 1):
-            missing = self._missing(records)
+            missing = _missing(self._group, records)
             if 1 - len(missing) / len(self._group.units) >= self._settings.threshold:
                 break
             self._summary.asked_again += 1
@@ -258,10 +263,7 @@ class _Asking:
         if not records:
             self._client.forget(self._bad)
             raise CallFailed(Failure.REFUSED, "no reply of the model held a usable marker")
-        return self._marked(records)
-
-    def _missing(self, records: Sequence[Record]) -> set[int]:
-        return {unit.unit for unit in self._group.units} - {p for record in records for p in record.pointers}
+        return records
 
     async def _together(self, several: Sequence[Sequence[Piece]], depth: int = 0) -> list[Record]:
         """Ask for several windows at once; what one of them fails with is raised when all have ended."""
@@ -308,29 +310,35 @@ class _Asking:
         smaller = windows.halves(rest) if 2 * _size(rest) > _size(window) else [tuple(rest)]
         return records + await self._together(smaller, depth + 1)
 
-    def _marked(self, records: Sequence[Record]) -> DocumentGroup:
-        doc, model = self._group.document.doc, self._client.settings.model
-        distinct: dict[tuple[str, str], Record] = {}
-        for record in records:
-            distinct.setdefault((record.key, record.value), record)
-        ordered = sorted(distinct.values(), key=lambda record: record.pointers)
-        markers = tuple(
-            Marker(
-                doc=doc,
-                key=record.key,
-                value=record.value,
-                pointers=record.pointers,
-                origin="llm",
-                tokens=tokens.count(record.value),
-                aliases=record.aliases,
-                model=model,
-            )
-            for record in ordered
+
+def _marked(group: DocumentGroup, records: Sequence[Record], model: str, summary: Summary) -> DocumentGroup:
+    distinct: dict[tuple[str, str], Record] = {}
+    for record in records:
+        distinct.setdefault((record.key, record.value), record)
+    ordered = sorted(distinct.values(), key=lambda record: record.pointers)
+    markers = tuple(
+        Marker(
+            doc=group.document.doc,
+            key=record.key,
+            value=record.value,
+            pointers=record.pointers,
+            origin="llm",
+            tokens=tokens.count(record.value),
+            aliases=record.aliases,
+            model=model,
         )
-        self._summary.markers += len(markers)
-        self._summary.units += len(self._group.units)
-        self._summary.uncovered += len(self._missing(records))
-        return replace(self._group, markers=markers, marker_lines=())
+        for record in ordered
+    )
+    summary.markers += len(markers)
+    summary.units += len(group.units)
+    summary.uncovered += len(_missing(group, records))
+    return replace(group, markers=markers, marker_lines=())
+
+
+def _missing(group: DocumentGroup, records: Sequence[Record]) -> set[int]:
+    return {unit.unit for unit in group.units} - {
+        pointer for record in records for pointer in record.pointers
+    }
 
 
 def _size(pieces: Sequence[Piece]) -> int:

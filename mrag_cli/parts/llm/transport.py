@@ -10,6 +10,7 @@ import asyncio
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import urlsplit
 
 import orjson
 
@@ -95,7 +96,8 @@ class DirectTransport:
             key = os.environ.get("OPENAI_API_KEY")
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0),
-                trust_env=True,
+                # looked up once: aiohttp itself would ask a thread for it before every request
+                proxy=_proxy(self._url),
                 headers={"Authorization": f"Bearer {key}"} if key else {},
                 timeout=aiohttp.ClientTimeout(total=self._target.timeout),
             )
@@ -133,6 +135,14 @@ class DirectTransport:
         if self._session is not None:
             await self._session.close()
             self._session = None
+
+
+def _proxy(url: str) -> str | None:
+    """Return the proxy that the environment (``HTTPS_PROXY``, ``NO_PROXY``) names for an address."""
+    from urllib.request import getproxies, proxy_bypass
+
+    parts = urlsplit(url)
+    return None if proxy_bypass(parts.netloc.rpartition("@")[2]) else getproxies().get(parts.scheme)
 
 
 def _failed(status: int, body: str, headers: Mapping[str, str]) -> CallFailed:
