@@ -188,16 +188,17 @@ def embedders(
     Raises:
         MragError: the cache cannot be opened.
     """
-    from mrag_cli.parts.embedders import embedder, identity, keepable
-    from mrag_cli.parts.llm.cache import ReplyCache, default_cache_path
-    from mrag_cli.parts.llm.kept_embedder import KeptEmbedder
-
     opened: list[ReplyCache] = []
 
     def make(spec: str) -> "KeptEmbedder | Embedder":
+        from mrag_cli.parts.embedders import embedder, identity, keepable
+
         made = embedder(spec)
         if no_cache or not keepable(spec):
             return made
+        from mrag_cli.parts.llm.cache import ReplyCache, default_cache_path
+        from mrag_cli.parts.llm.kept_embedder import KeptEmbedder
+
         if not opened:
             opened.append(ReplyCache(cache or default_cache_path()))
         return KeptEmbedder(made, identity(spec), opened[0])

@@ -1,6 +1,6 @@
 """``mrag update``."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -32,7 +32,6 @@ def update(
       mrag tag docs --changed-since kb | mrag extract | mrag validate | mrag update kb
       mrag update kb /dev/null --compact
     """
-    from mrag_cli.parts.embedders import checked
     from mrag_cli.parts.store.manifest import read_manifest
     from mrag_cli.stages.update import UpdateSettings, update_index
 
@@ -40,9 +39,13 @@ def update(
     if embedder is not None and read_manifest(directory).embedder is None:
         raise UsageError(f"--embedder: {directory} has no vectors; `mrag index --embedder` makes some")
     with model_options.embedders(cache=cache, no_cache=no_cache) as made, stream(source, console) as parts:
-        settings = UpdateSettings(
-            lambda built_with: made(checked(embedder, built_with)), compact, threads, wait
-        )
+
+        def embedder_like(built_with: str) -> Any:
+            from mrag_cli.parts.embedders import checked
+
+            return made(checked(embedder, built_with))
+
+        settings = UpdateSettings(embedder_like, compact, threads, wait)
         result = update_index(console.counted(parts, "documents"), directory, settings, console)
     if result.changed:
         console.notice(
