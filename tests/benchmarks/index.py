@@ -1,10 +1,11 @@
 """Measure the index against bm25s, SQLite FTS5, tantivy, hnswlib and a memory-mapped matrix.
 
-    python tests/benchmarks/index.py FOLDER [--markers 200000 1000000] [--dense 200000] [--rounds 7]
+    python tests/benchmarks/index.py FOLDER [--markers 200000 1000000] [--dense 200000] [--rounds 7] [--alone]
 
 Everything is made in FOLDER from a seed, once: what is there is used again. Every arm is a process of its own
 with one thread and warm files; arms take turns, and figures are medians. Processor seconds are user and
 system together, of the whole process, interpreter and imports included, unless a line says otherwise.
+``--alone`` leaves the others out, for sizes such as 5000000.
 """
 
 import argparse
@@ -97,8 +98,11 @@ def table(title: str, rows: dict[str, list[str]], head: list[str]) -> None:
     sys.stdout.flush()
 
 
-def lexical(bench: Bench, markers: int) -> None:
-    """Build, update, one question and many, by BM25."""
+RIVAL_KINDS = {"bm25s": "bm25s", "SQLite FTS5": "fts5", "tantivy": "tantivy"}
+
+
+def lexical(bench: Bench, markers: int, kinds: dict[str, str]) -> None:
+    """Build, update, one question and many, by BM25, beside rivals of some kinds."""
     at = bench.folder
     stream, index = at / f"{markers}.jsonl", at / f"mrag-{markers}"
     few, asked = at / "100.jsonl", at / "questions.txt"
@@ -107,7 +111,7 @@ def lexical(bench: Bench, markers: int) -> None:
     bench.once("stream 100", few, [*RIVALS, "stream", str(few), "100", "extra"])
     whole = bench.once(f"mrag {size}", index, [*MRAG, "index", "-q", "-o", str(index), str(stream)])
     rivals = {}
-    for name, kind in (("bm25s", "bm25s"), ("SQLite FTS5", "fts5"), ("tantivy", "tantivy")):
+    for name, kind in kinds.items():
         made = at / f"{kind}-{size}"
         rivals[name] = bench.once(f"{kind} {size}", made, [*RIVALS, f"{kind}_build", str(made), size])
     here = at / "here"
@@ -115,10 +119,13 @@ def lexical(bench: Bench, markers: int) -> None:
     parts = {
         name: bench.once(f"{name} postings {size}", here, [*RIVALS, f"{name}_postings", size])
         for name in ("mrag", "bm25s")
+        if kinds
     }
     rows = {
-        "mrag: the same terms into postings": [_seconds(parts["mrag"]), "", f"{parts['mrag'].peak:.0f}"],
-        "bm25s: the same terms into scores": [_seconds(parts["bm25s"]), "", f"{parts['bm25s'].peak:.0f}"],
+        **{
+            f"{name}: the same terms, inverted": [_seconds(own), "", f"{own.peak:.0f}"]
+            for name, own in parts.items()
+        },
         "`mrag index`, reading, counting and storing everything": [
             f"{whole.cpu:.1f}",
             f"{whole.wall:.1f}",
@@ -142,8 +149,10 @@ def lexical(bench: Bench, markers: int) -> None:
     rows = {
         "`mrag update` with 100 markers": [f"{took.cpu:.2f}", f"{took.wall:.2f}", f"{took.peak:.0f}"],
         "share of the build": [f"{took.cpu / whole.cpu:.1%}", "", ""],
-        "bm25s rebuild / update": [f"{json.loads(rivals['bm25s'].said)['seconds'] / took.cpu:.1f}x", "", ""],
     }
+    if "bm25s" in rivals:
+        rebuilt = json.loads(rivals["bm25s"].said)["seconds"]
+        rows["bm25s rebuild / update"] = [f"{rebuilt / took.cpu:.1f}x", "", ""]
     table(f"Update, {markers:,} markers", rows, ["processor s", "wall s", "peak MiB"])
 
     def arm(*command: str) -> Callable[[], Run]:
@@ -155,7 +164,7 @@ def lexical(bench: Bench, markers: int) -> None:
     for name, question in (("rare words", RARE), ("with very frequent words", FREQUENT)):
         arms[f"`mrag query`, {name}"] = arm(*MRAG, "query", str(index), question)
         arms[f"`mrag query --paper`, {name}"] = arm(*MRAG, "query", str(index), question, "--paper")
-        for rival, kind in (("bm25s, mmap", "bm25s"), ("SQLite FTS5", "fts5"), ("tantivy", "tantivy")):
+        for rival, kind in kinds.items():
             arms[f"{rival}, {name}"] = arm(*RIVALS, f"{kind}_query", str(at / f"{kind}-{size}"), question)
     found = bench.turns(arms)
     floor = next(iter(found.values()))
@@ -165,6 +174,8 @@ def lexical(bench: Bench, markers: int) -> None:
     }
     table(f"One question, {markers:,} markers", rows, ["processor ms", "wall ms", "of the imports"])
 
+    if not kinds:
+        return
     asked.write_text("\n".join(synthetic.texts(500, 8, 11)))
     batch = at / "questions.jsonl"
     batch.write_text("".join(json.dumps({"question": one}) + "\n" for one in asked.read_text().splitlines()))
@@ -271,11 +282,12 @@ def main() -> None:
     parser.add_argument("--markers", type=int, nargs="*", default=[200_000, 1_000_000])
     parser.add_argument("--dense", type=int, nargs="*", default=[200_000])
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--alone", action="store_true")
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
     bench = Bench(given.folder, given.rounds)
     for markers in given.markers:
-        lexical(bench, markers)
+        lexical(bench, markers, {} if given.alone else RIVAL_KINDS)
     for markers in given.dense:
         dense(bench, markers)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
