@@ -69,17 +69,6 @@ def test_the_prefix_may_stay_in_the_key() -> None:
     assert {mark.header for mark in chopped(TWO, prefix="key").markers} == {""}
 
 
-def test_headings_stand_in_the_keys_of_small_chunks_alone() -> None:
-    """What a small chunk's headings say comes before it; before a large one only category and model."""
-    text = (
-        "# Orla Brew X10 user manual\n\n## Care\n\n### Lamp\n\n" + "Wipe the glass with a dry cloth. " * 200
-    )
-    (*large, small) = chopped(text, chunks="windows", chunk_tokens=400).markers
-    assert "Care" in small.key
-    assert all("Care" not in mark.key.removesuffix(mark.value) for mark in large[1:])
-    assert all(mark.cnm is not None and "Care" in mark.cnm["nouns"] for mark in large[1:])
-
-
 def test_overlapping_windows_say_so_in_their_spans() -> None:
     """With an overlap a unit begins before the one before it ends, and never in another manual."""
     group = chopped(TWO, chunks="windows", chunk_tokens=100, overlap=20)

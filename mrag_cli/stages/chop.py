@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
@@ -37,10 +37,6 @@ if TYPE_CHECKING:
 
 CHOP_VERSION = 1
 """Raised whenever the same text and settings give other records: every document then counts as changed."""
-
-ONE_SUBJECT = 256
-"""Tokens up to which a chunk is about what the heading above it says. A larger one has further headings;
-the first one's words before it were measured to mislead an embedder and not to help BM25."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,13 +273,6 @@ def _first_word(text: str, cut: Cut) -> int:
     return cut.start + len(chunk) - len(chunk.lstrip())
 
 
-def _key(chunk: Chunk, value: str, *, by_rules: bool) -> str:
-    """Return a chunk's key; a large chunk's own headings, of which the rules make the nouns, are left out."""
-    if chunk.cut.tokens <= ONE_SUBJECT:
-        return key_of(chunk.cnm, chunk.section, value)
-    return key_of(replace(chunk.cnm, nouns=()) if by_rules else chunk.cnm, (), value)
-
-
 def _group(
     source: Source,
     chunks: Iterable[Chunk],
@@ -302,7 +291,7 @@ def _group(
         markers.append(
             Marker(
                 doc=source.doc,
-                key=_key(chunk, value, by_rules=model is None),
+                key=key_of(chunk.cnm, chunk.section, value),
                 value=value,
                 pointers=(number,),
                 origin="chop",
