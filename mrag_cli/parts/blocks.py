@@ -11,7 +11,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 Markup = Literal["text", "markdown"]
 
@@ -63,8 +63,8 @@ _INLINE_MARKS = frozenset("[`*_{")
 _ANCHOR = re.compile(r"[ \t]*\{[#.][^}\n]*\}[ \t]*$")
 
 
-def blocks(text: str, markup: Markup) -> list[Block]:
-    r"""Return the blocks of ``text``.
+def blocks(text: str, markup: Markup) -> Iterator[Block]:
+    r"""Yield the blocks of ``text``.
 
     Args:
         text: the source, its lines ended by ``\n``.
@@ -72,26 +72,27 @@ def blocks(text: str, markup: Markup) -> list[Block]:
             ``text`` knows paragraphs alone. Both know the announcement of a page, ``Passage 3:`` and its
             title on the next line, as a heading.
 
-    Returns:
-        Ascending and disjoint; every character that is not white space is in exactly one, and each begins
-        and ends with such a character.
+    Yields:
+        Blocks ascending and disjoint; every character that is not white space is in exactly one, and each
+        begins and ends with such a character.
     """
-    found: list[Block] = []
     start = 0
     if markup == "markdown":
         if front := _FRONT.match(text):
-            _add(found, text, 0, front.end(), "code")
+            yield from _block(text, 0, front.end(), "code")
             start = front.end()
         for left, right in _fences(text, start):
-            _add_passages(found, text, start, left, markup)
-            _add(found, text, left, right, "code")
+            yield from _passages(text, start, left, markup)
+            yield from _block(text, left, right, "code")
             start = right
-    _add_passages(found, text, start, len(text), markup)
-    return found
+    yield from _passages(text, start, len(text), markup)
 
 
-def title(text: str, found: list[Block]) -> str | None:
-    """Return the title a Markdown text gives itself: in its front matter, else by a heading of level 1."""
+def title(text: str, found: Iterable[Block]) -> str | None:
+    """Return the title a Markdown text gives itself: in its front matter, else by a heading of level 1.
+
+    No more of its blocks are looked at than it takes.
+    """
     if (front := _FRONT.match(text)) and (named := _FRONT_TITLE.search(front.group())):
         written = named.group(1).strip()
         if len(written) > 1 and written[0] == written[-1] and written[0] in "\"'":
@@ -134,48 +135,48 @@ def trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
-def _add(found: list[Block], text: str, start: int, end: int, kind: Kind) -> None:
-    """Add what is between two offsets as a block, unless it is white space."""
+def _block(text: str, start: int, end: int, kind: Kind) -> tuple[Block, ...]:
+    """Return what is between two offsets as a block, none if it is white space."""
     piece = text[start:end]
     if body := piece.strip():
         left = end - len(piece.lstrip())
-        found.append(Block(left, left + len(body), kind))
+        return (Block(left, left + len(body), kind),)
+    return ()
 
 
-def _add_passages(found: list[Block], text: str, start: int, end: int, markup: Markup) -> None:
+def _passages(text: str, start: int, end: int, markup: Markup) -> Iterator[Block]:
     if text.find("Passage ", start, end) >= 0:
         for passage in _PASSAGE.finditer(text, start, end):
-            _add_paragraphs(found, text, start, passage.start(), markup)
+            yield from _paragraphs(text, start, passage.start(), markup)
             start = passage.end()
             words = (passage.group(1) or passage.group()).strip().rstrip(":")
             left, right = next(trimmed(text, *passage.span()))
-            found.append(Block(left, right, "heading", 1, words))
-    _add_paragraphs(found, text, start, end, markup)
+            yield Block(left, right, "heading", 1, words)
+    yield from _paragraphs(text, start, end, markup)
 
 
-def _add_paragraphs(found: list[Block], text: str, start: int, end: int, markup: Markup) -> None:
-    """Add the blocks between two offsets, outside fences."""
-    add = _add_marked if markup == "markdown" else _add_prose
+def _paragraphs(text: str, start: int, end: int, markup: Markup) -> Iterator[Block]:
+    """Yield the blocks between two offsets, outside fences."""
+    found = _marked_blocks if markup == "markdown" else _prose
     for gap in _BLANK.finditer(text, start, end):
-        add(found, text, start, gap.start())
+        yield from found(text, start, gap.start())
         start = gap.end()
-    add(found, text, start, end)
+    yield from found(text, start, end)
 
 
-def _add_prose(found: list[Block], text: str, start: int, end: int) -> None:
-    _add(found, text, start, end, "prose")
+def _prose(text: str, start: int, end: int) -> Sequence[Block]:
+    return _block(text, start, end, "prose")
 
 
-def _add_marked(found: list[Block], text: str, start: int, end: int) -> None:
-    """Add the blocks of Markdown between two offsets with no blank line between them."""
+def _marked_blocks(text: str, start: int, end: int) -> Sequence[Block]:
+    """Return the blocks of Markdown between two offsets with no blank line between them."""
     if not (text.startswith(_INDENTS, start, end) or _MARKED_LINE.search(text, start, end)):
-        _add(found, text, start, end, "prose")
-        return
+        return _prose(text, start, end)
     lines = text[start:end].split("\n")
     if lines[0].startswith(_INDENTS) and all(line.startswith(_INDENTS) for line in lines):
-        _add(found, text, start, end, "code")
-        return
+        return _block(text, start, end, "code")
     candidates = [n for n, line in enumerate(lines) if line.lstrip()[:1] in _MARKS or "|" in line]
+    found: list[Block] = []
     begun = 0
     if candidates:
         offsets = list(accumulate((len(line) + 1 for line in lines), initial=start))
@@ -183,11 +184,14 @@ def _add_marked(found: list[Block], text: str, start: int, end: int) -> None:
             # Lines before that are taken, as a table's.
             if number >= begun and (marked := _marked(lines, number, offsets, begun)):
                 block, used = marked
-                _add(found, text, offsets[begun], block.start, "prose")
+                if begun < number:
+                    found += _prose(text, offsets[begun], block.start)
                 found.append(block)
                 begun = number + used
         start = min(offsets[begun], end)
-    _add(found, text, start, end, "prose")
+    if start < end:
+        found += _prose(text, start, end)
+    return found
 
 
 def entries(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

@@ -30,7 +30,7 @@ class Cut(NamedTuple):
 
 
 def paragraph_cuts(
-    text: str, structure: Sequence[Block], limit: int, token_spans: TokenSpans
+    text: str, structure: Iterable[Block], limit: int, token_spans: TokenSpans
 ) -> Iterator[Cut]:
     """Yield the units of ``text`` in paragraph mode.
 
@@ -93,7 +93,7 @@ def fixed_cuts(text: str, limit: int, token_spans: TokenSpans) -> Iterator[Cut]:
         start = end
 
 
-def _sections(structure: Sequence[Block]) -> Iterator[tuple[list[Block], tuple[str, ...]]]:
+def _sections(structure: Iterable[Block]) -> Iterator[tuple[list[Block], tuple[str, ...]]]:
     """Yield headings with the blocks below them, and the path of headings above those."""
     section: list[Block] = []
     path: list[Block] = []

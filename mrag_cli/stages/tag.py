@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from mrag_cli.ground.report import Reporter
+    from mrag_cli.parts.blocks import Block
     from mrag_cli.parts.sources import Source
     from mrag_cli.records.models import StreamPart
 
@@ -96,10 +97,11 @@ def digest(source: Source, settings: TagSettings) -> str:
 def _tagged(source: Source, settings: TagSettings, reporter: Reporter) -> DocumentGroup:
     text = source.text
     token_spans = TokenSpans(text)
-    structure = blocks(text, source.markup)
+    structure: Iterable[Block] = blocks(text, source.markup)
     if settings.units == "fixed":
         cuts = list(fixed_cuts(text, settings.unit_tokens, token_spans))
     else:
+        structure = list(structure)
         cuts = list(paragraph_cuts(text, structure, settings.unit_tokens, token_spans))
     if not cuts:
         reporter.notice(f"{source.doc}: no text; the document has no units")
