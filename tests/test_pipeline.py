@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import pty
+import shlex
 import signal
 import subprocess
 import sys
@@ -29,7 +30,7 @@ def _run(
 
 
 def _shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    command = line.replace("mrag ", f"{sys.executable} -m mrag_cli ")
+    command = line.replace("mrag ", f"{shlex.join(MRAG)} ")
     return subprocess.run(
         ["bash", "-o", "pipefail", "-c", command], cwd=folder, capture_output=True, text=True, env=ENVIRONMENT
     )

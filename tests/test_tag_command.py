@@ -1,6 +1,7 @@
 import json
 import os
 import pty
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -132,7 +133,7 @@ def test_hidden_files_are_noticed_unless_quiet(docs: Path) -> None:
 
 
 def _pipe(docs: Path, tagged: str, last: str) -> None:
-    mrag = f"'{sys.executable}' -m mrag_cli"
+    mrag = shlex.join(MRAG)
     line = f"{mrag} tag {tagged} | {mrag} extract | {mrag} validate | {mrag} {last}"
     subprocess.run(["sh", "-c", line], cwd=docs.parent, check=True, capture_output=True)
 
