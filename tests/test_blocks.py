@@ -142,6 +142,17 @@ def test_titles() -> None:
         assert title(text, blocks(text, "markdown")) == expected
 
 
+@pytest.mark.parametrize("indent", ["\t", "    "])
+def test_an_indented_heading_is_code(indent: str) -> None:
+    """A line that begins with a heading's mark behind an indentation is code, alone as in company."""
+    assert _seen(f"{indent}# no heading") == [("code", "# no heading")]
+    assert _seen(f"A.\n\n{indent}# no heading\n\n# One") == [
+        ("prose", "A."),
+        ("code", "# no heading"),
+        ("heading", "# One"),
+    ]
+
+
 def test_a_very_long_line_is_no_heading() -> None:
     """A line of hundreds of characters is a paragraph, whatever it begins with."""
     assert next(blocks("# " + "w " * 300, "markdown")).kind == "prose"

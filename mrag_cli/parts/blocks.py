@@ -175,6 +175,8 @@ def _marked_blocks(text: str, start: int, end: int) -> Sequence[Block]:
     lines = text[start:end].split("\n")
     if lines[0].startswith(_INDENTS) and all(line.startswith(_INDENTS) for line in lines):
         return _block(text, start, end, "code")
+    if len(lines) == 1 and (heading := _heading(lines[0], start)):
+        return (heading,)
     candidates = [n for n, line in enumerate(lines) if line.lstrip()[:1] in _MARKS or "|" in line]
     found: list[Block] = []
     begun = 0
@@ -228,11 +230,8 @@ def _marked(lines: list[str], number: int, offsets: list[int], begun: int) -> tu
     stripped = line.strip()
     start = offsets[number] + len(line) - len(line.lstrip())
     if stripped.startswith("#"):
-        words = stripped.lstrip("#")
-        level = len(stripped) - len(words)
-        short = len(stripped) <= _LONGEST_HEADING and level <= 6 and not line.startswith("    ")
-        if short and (not words or words[0] in " \t"):
-            return Block(start, start + len(stripped), "heading", level, plain(_open_ended(words))), 1
+        if heading := _heading(line, offsets[number]):
+            return heading, 1
     elif rows := _table_rows(lines, number):
         last = lines[number + rows - 1]
         return Block(start, offsets[number + rows - 1] + len(last.rstrip()), "table"), rows
@@ -244,6 +243,19 @@ def _marked(lines: list[str], number: int, offsets: list[int], begun: int) -> tu
             level = 1 if stripped[0] == "=" else 2
             return Block(first, start + len(stripped), "heading", level, plain(words)), 1
     return None
+
+
+def _heading(line: str, offset: int) -> Block | None:
+    """Return the heading that a line, which begins at ``offset``, marks with ``#``, if it is one."""
+    stripped = line.strip()
+    words = stripped.lstrip("#")
+    level = len(stripped) - len(words)
+    if not 1 <= level <= 6 or len(stripped) > _LONGEST_HEADING or line.startswith("    "):
+        return None
+    if words and words[0] not in " \t":
+        return None
+    start = offset + len(line) - len(line.lstrip())
+    return Block(start, start + len(stripped), "heading", level, plain(_open_ended(words)))
 
 
 def _open_ended(words: str) -> str:
