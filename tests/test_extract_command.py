@@ -340,6 +340,9 @@ def test_options_reach_the_request(tmp_path: Path) -> None:
         (["--examples", "/nowhere"], "/nowhere"),
         (["--prompt", "/nowhere"], "/nowhere"),
         (["--api-base", "localhost:8080"], "http://"),
+        (["--api-base", "http://[bad"], "http://HOST"),
+        (["--api-base", "http:///v1"], "http://HOST"),
+        (["--api-base", "http://127.0.0.1:99999/v1"], "http://HOST"),
         (["--context-tokens", "400"], "--context-tokens"),
     ],
 )

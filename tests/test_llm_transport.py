@@ -3,6 +3,7 @@
 import asyncio
 import subprocess
 import sys
+from base64 import b64encode
 
 import pytest
 from loopback import Answer, Script, Server, serving
@@ -213,10 +214,12 @@ def test_litellm_prints_nothing_and_the_direct_way_does_not_import_it() -> None:
 def test_the_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     """A request goes through the proxy that the environment names, unless it excepts the address."""
     with serving(lambda _: Answer("by the proxy")) as proxy, serving(lambda _: Answer("itself")) as server:
-        monkeypatch.setenv("http_proxy", proxy.url.removesuffix("/v1"))
+        address = proxy.url.removesuffix("/v1").replace("http://", "http://anna:secret@")
+        monkeypatch.setenv("http_proxy", address)
         monkeypatch.delenv("no_proxy", raising=False)
         monkeypatch.delenv("NO_PROXY", raising=False)
         assert _said(server.url) == "by the proxy"
+        assert proxy.asked[0].headers["proxy-authorization"] == f"Basic {b64encode(b'anna:secret').decode()}"
         monkeypatch.setenv("no_proxy", "localhost,127.0.0.1")
         assert _said(server.url) == "itself"
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlsplit
 
 import typer
 
@@ -151,9 +152,9 @@ def client(
     from mrag_cli.parts.llm.client import Client
     from mrag_cli.parts.llm.ledger import Ledger
 
-    if settings.api_base is not None and not settings.api_base.startswith(("http://", "https://")):
+    if settings.api_base is not None and not _is_address(settings.api_base):
         raise UsageError(
-            f"--api-base {settings.api_base}: an address that begins with http:// or https:// is expected"
+            f"--api-base {settings.api_base}: http://HOST[:PORT][/PATH] or https://… is expected"
         )
     kept = None if no_cache else ReplyCache(cache or default_cache_path())
     try:
@@ -171,6 +172,14 @@ def client(
     finally:
         if kept is not None:
             kept.close()
+
+
+def _is_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets or a port that cannot be
+        return False
 
 
 @contextmanager

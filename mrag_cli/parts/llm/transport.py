@@ -86,6 +86,8 @@ class DirectTransport:
     def __init__(self, target: Target) -> None:
         self._target = target
         self._url = f"{(target.api_base or '').rstrip('/')}/chat/completions"
+        # looked up once: aiohttp itself would ask a thread for it before every request
+        self._proxy = _proxy(self._url)
         self._session: aiohttp.ClientSession | None = None
 
     async def send(self, request: Request, on_text: Callable[[str], None] | None = None) -> Arrived:
@@ -96,8 +98,6 @@ class DirectTransport:
             key = os.environ.get("OPENAI_API_KEY")
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0),
-                # looked up once: aiohttp itself would ask a thread for it before every request
-                proxy=_proxy(self._url),
                 headers={"Authorization": f"Bearer {key}"} if key else {},
                 timeout=aiohttp.ClientTimeout(total=self._target.timeout),
             )
@@ -106,6 +106,7 @@ class DirectTransport:
                 self._url,
                 data=orjson.dumps(self._body(request, stream=on_text is not None)),
                 headers={"Content-Type": "application/json"},
+                proxy=self._proxy,
             ) as answer:
                 if answer.status != 200:
                     headers = {name.lower(): value for name, value in answer.headers.items()}
